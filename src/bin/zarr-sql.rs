@@ -1,0 +1,237 @@
+//! `zarr-sql`: SQL over Zarr stores from the command line.
+
+#[path = "zarr-sql/output.rs"]
+mod output;
+
+use std::collections::HashSet;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::format::ExplainFormat;
+use datafusion::common::{DataFusionError, TableReference};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::dialect::dialect_from_str;
+use datafusion_zarr::{Error, ZarrOptions, ZarrTable, explain_error, register_zarr};
+
+use output::Format;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// SQL over Zarr stores.
+///
+/// A store is a table by its location (SELECT … FROM 'store.zarr'), by CREATE EXTERNAL TABLE … STORED AS ZARR, or as an argument, under
+/// its name without .zarr. Without -c and -f, statements are read from standard input. Rows go to standard output, all else to standard
+/// error.
+///
+///     zarr-sql -c "SELECT max(t2m) FROM 'era5.zarr' WHERE lat > 60"
+///     zarr-sql era5.zarr -c 'DESCRIBE era5' -c 'SELECT count(*) FROM era5'
+///     zarr-sql --format csv -f queries.sql > rows.csv
+///
+/// Exit status: 0, 1 where a statement failed, 2 for wrong usage.
+#[derive(Debug, Parser)]
+#[command(version, verbatim_doc_comment)]
+struct Arguments {
+    /// Run these statements; may be repeated
+    #[arg(short, long, value_name = "SQL")]
+    command: Vec<String>,
+
+    /// Run the statements of this file, before those of -c; may be repeated
+    #[arg(short, long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+
+    /// Print neither the number of rows nor the time
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// How to print rows; automatic is table
+    #[arg(long, value_enum, default_value = "automatic")]
+    format: Format,
+
+    /// Stores that become tables
+    #[arg(value_name = "STORE")]
+    stores: Vec<String>,
+}
+
+/// Why no further statement is run.
+#[derive(Debug)]
+enum Stop {
+    /// Nobody reads the output any more.
+    BrokenPipe,
+    Failed(DataFusionError),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe { Self::BrokenPipe } else { Self::Failed(error.into()) }
+    }
+}
+
+impl From<DataFusionError> for Stop {
+    fn from(error: DataFusionError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<ArrowError> for Stop {
+    fn from(error: ArrowError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Err(wrong) = arguments.check() {
+        let _ = Arguments::command().error(ErrorKind::ValueValidation, wrong).print();
+        return ExitCode::from(2);
+    }
+    let done = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Stop::from).and_then(|r| r.block_on(run(&arguments)));
+    match done {
+        Ok(()) | Err(Stop::BrokenPipe) => ExitCode::SUCCESS,
+        Err(Stop::Failed(error)) => {
+            let _ = writeln!(io::stderr(), "error: {}", sentence(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Arguments {
+    fn reads_stdin(&self) -> bool {
+        self.command.is_empty() && self.file.is_empty()
+    }
+
+    /// What clap cannot know.
+    fn check(&self) -> Result<(), String> {
+        let mut seen = HashSet::new();
+        if let Some(store) = self.stores.iter().find(|s| !seen.insert(table_name(s))) {
+            return Err(format!("two stores would be the table `{}`; name the table with CREATE EXTERNAL TABLE", table_name(store)));
+        }
+        if self.reads_stdin() && io::stdin().is_terminal() {
+            return Err("there is no statement; give one with -c, as in: zarr-sql -c \"SELECT * FROM 'store.zarr' LIMIT 10\"".into());
+        }
+        Ok(())
+    }
+}
+
+async fn run(arguments: &Arguments) -> Result<(), Stop> {
+    let ctx = session()?;
+    for store in &arguments.stores {
+        let table = ZarrTable::open_with(store, &ZarrOptions::default(), &ctx.runtime_env()).await.map_err(DataFusionError::from)?;
+        ctx.register_table(TableReference::bare(table_name(store)), Arc::new(table))?;
+    }
+    let shell = Shell { ctx, format: arguments.format, timing: !arguments.quiet && io::stderr().is_terminal() };
+    for file in &arguments.file {
+        let sql = std::fs::read_to_string(file).map_err(|e| DataFusionError::External(format!("cannot read `{}`: {e}", file.display()).into()))?;
+        shell.run(&sql).await?;
+    }
+    for sql in &arguments.command {
+        shell.run(sql).await?;
+    }
+    if arguments.reads_stdin() {
+        let mut sql = String::new();
+        io::stdin().read_to_string(&mut sql)?;
+        shell.run(&sql).await?;
+    }
+    Ok(())
+}
+
+/// A session that reads Zarr, and tables of other files by their path.
+fn session() -> Result<SessionContext, DataFusionError> {
+    let mut config = SessionConfig::from_env()?.with_information_schema(true);
+    let options = config.options_mut();
+    options.sql_parser.enable_ident_normalization = false;
+    // As in datafusion-cli, the environment has the last word.
+    let is_set = |name| std::env::var_os(name).is_some();
+    if !is_set("DATAFUSION_FORMAT_NULL") {
+        options.format.null = "NULL".into();
+    }
+    if !is_set("DATAFUSION_EXPLAIN_FORMAT") {
+        options.explain.format = ExplainFormat::Tree;
+    }
+    let ctx = SessionContext::new_with_config(config).enable_url_table();
+    register_zarr(&ctx)?;
+    Ok(ctx)
+}
+
+/// The last part of a location as an identifier: `a/era5-land.zarr` → `era5_land`.
+fn table_name(location: &str) -> String {
+    let file = location.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let stem = file.strip_suffix(".zarr").unwrap_or(file);
+    let name: String = stem.chars().map(|c| if c.is_alphabetic() || c.is_ascii_digit() { c } else { '_' }).collect();
+    if name.starts_with(|c: char| c.is_alphabetic() || c == '_') { name } else { format!("_{name}") }
+}
+
+struct Shell {
+    ctx: SessionContext,
+    format: Format,
+    timing: bool,
+}
+
+impl Shell {
+    /// Run the statements of `sql`, none of them where one is no SQL.
+    async fn run(&self, sql: &str) -> Result<(), Stop> {
+        for statement in self.parse(sql)? {
+            if let Err(stop) = Box::pin(self.execute(statement)).await {
+                return Err(match stop {
+                    Stop::Failed(error) => Stop::Failed(explain_error(&self.ctx, error).await),
+                    stop @ Stop::BrokenPipe => stop,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn parse(&self, sql: &str) -> Result<impl IntoIterator<Item = Statement>, DataFusionError> {
+        let config = self.ctx.copied_config();
+        let options = &config.options().sql_parser;
+        let dialect = dialect_from_str(options.dialect).ok_or_else(|| DataFusionError::Plan(format!("there is no SQL dialect `{}`", options.dialect)))?;
+        let builder = DFParserBuilder::new(sql).with_dialect(dialect.as_ref()).with_recursion_limit(options.recursion_limit.get());
+        builder.build()?.parse_statements()
+    }
+
+    async fn execute(&self, statement: Statement) -> Result<(), Stop> {
+        let start = Instant::now();
+        let plan = self.ctx.state().statement_to_plan(statement).await?;
+        let frame = self.ctx.execute_logical_plan(plan).await?;
+        let config = self.ctx.copied_config();
+        let options = (&config.options().format).try_into()?;
+        let rows = output::print(self.format, frame.execute_stream().await?, &options).await?;
+        if self.timing {
+            let _ = writeln!(io::stderr(), "{rows} row(s) fetched. Elapsed {:.3} seconds.", start.elapsed().as_secs_f64());
+        }
+        Ok(())
+    }
+}
+
+/// What an error says, without the names of the layers that it came through; one line, but for our own lists of statements.
+fn sentence(error: &DataFusionError) -> String {
+    match error {
+        DataFusionError::External(e) => match (e.downcast_ref::<Error>(), e.downcast_ref::<DataFusionError>()) {
+            (Some(ours), _) => ours.to_string(),
+            (None, Some(inner)) => sentence(inner),
+            (None, None) => one_line(&e.to_string()),
+        },
+        DataFusionError::ArrowError(e, _) => match e.as_ref() {
+            ArrowError::ExternalError(e) if let Some(inner) = e.downcast_ref::<DataFusionError>() => sentence(inner),
+            e => one_line(&e.to_string()),
+        },
+        DataFusionError::Context(outer, inner) => format!("{}: {}", one_line(outer), sentence(inner)),
+        DataFusionError::Diagnostic(_, inner) => sentence(inner),
+        DataFusionError::Shared(inner) => sentence(inner),
+        DataFusionError::Collection(errors) if let Some(first) = errors.first() => sentence(first),
+        DataFusionError::SQL(e, _) => one_line(&e.to_string()),
+        DataFusionError::Internal(_) => one_line(&error.strip_backtrace()),
+        other => one_line(&other.message()),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split(DataFusionError::BACK_TRACE_SEP).next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,12 @@
+//! The CF conventions: what stored numbers mean.
+
+mod calendar;
+mod encoding;
+mod missing;
+mod time;
+
+pub use calendar::{Calendar, Date};
+pub(crate) use encoding::{Encoding, Kind, arrow_unit, is_time_axis, struct_fields};
+pub(crate) use missing::Missing;
+pub(crate) use time::{TimestampLabel, duration_from_float};
+pub use time::{TimeEncoding, TimeUnit};

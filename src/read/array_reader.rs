@@ -1,0 +1,441 @@
+//! Any box of an array, assembled from its chunks.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+
+use super::buffer::BufferPool;
+use super::cells::{Cells, Layout, Region, copy_box, fill, fill_box, for_each_cell, strides};
+use super::chunk_cache::{Chunk, ChunkCache};
+use super::decode::{Codecs, Scratch, VariableElements};
+use super::fetch::LocalFiles;
+use crate::error::{Error, Result};
+use crate::store::{ArrayMetadata, ByteRange, ChunkGrid, Cuts, DimensionChunks, ReadableStore};
+
+/// Bytes of one decoded chunk, or of one region, above which a read is refused.
+const MAX_BYTES: u64 = 2 << 30;
+/// Requests in flight for one region of a store that is not local.
+const CONCURRENCY: usize = 16;
+/// Entries of shard indices that are kept.
+const MAX_INDEX_ENTRIES: usize = 1 << 22;
+
+/// What one thread of reading needs again and again: buffers, codec contexts, decoded chunks.
+#[derive(Default)]
+pub(crate) struct ReadContext {
+    pub(crate) pool: Arc<BufferPool>,
+    files: LocalFiles,
+    scratch: Scratch,
+    cache: ChunkCache,
+}
+
+impl std::fmt::Debug for ReadContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Codec contexts have nothing to show.
+        f.debug_struct("ReadContext").field("cache", &self.cache).finish_non_exhaustive()
+    }
+}
+
+/// Byte ranges of the inner chunks of a shard, in C order; `None` for one that was never written.
+type ShardIndex = Arc<Vec<Option<Range<u64>>>>;
+
+/// Where the encoded bytes of a chunk lie.
+struct Place {
+    /// Key of the object, relative to the store.
+    key: String,
+    /// The part of it, where the chunk is inside a shard.
+    range: Option<ByteRange>,
+    /// More encoded bytes than the chunk can have.
+    limit: u64,
+}
+
+/// Reads boxes of one array.
+#[derive(Debug)]
+pub(crate) struct ArrayReader {
+    store: Arc<dyn ReadableStore>,
+    array: Arc<ArrayMetadata>,
+    codecs: Codecs,
+    /// Grid of what is decoded at once: inner chunks where the array is sharded.
+    grid: ChunkGrid,
+    /// Inner chunks of a shard along each dimension, where single ones can be read.
+    per_shard: Option<Vec<u64>>,
+    indices: Mutex<HashMap<Vec<u64>, Option<ShardIndex>>>,
+}
+
+impl ArrayReader {
+    /// A reader of `array` in `store`.
+    ///
+    /// # Errors
+    /// A codec that is not supported.
+    pub(crate) fn try_new(store: Arc<dyn ReadableStore>, array: Arc<ArrayMetadata>) -> Result<Self> {
+        let unsupported = |reason| Error::Unsupported { array: array.path.clone(), reason };
+        let codecs = Codecs::new(&array.codecs, &array.data_type, array.fill_value.as_deref()).map_err(unsupported)?;
+        let inner = codecs.sharding().and_then(|s| inner_grid(&array.chunk_grid, s.chunk_shape()));
+        let (grid, per_shard) = match inner {
+            Some((grid, per_shard)) => (grid, Some(per_shard)),
+            None => (array.chunk_grid.clone(), None),
+        };
+        Ok(Self { store, codecs, grid, per_shard, indices: Mutex::default(), array })
+    }
+
+    /// The grid of what one read decodes.
+    pub(crate) fn chunk_grid(&self) -> &ChunkGrid {
+        &self.grid
+    }
+
+    /// The cells of `ranges` (one a dimension of the array), laid out in C order of the dimensions `order`.
+    ///
+    /// # Errors
+    /// Failures of the store, chunks that cannot be decoded, and regions above 2 GiB.
+    pub(crate) async fn read(&self, ranges: &[Range<u64>], order: &[usize], context: &mut ReadContext) -> Result<Region> {
+        let request = Request::new(self, ranges, order)?;
+        let mut assembly = Assembly::new(&request, self.element_size(), context);
+        let chunks = self.chunks_of(ranges);
+        if self.is_local() {
+            for chunk in chunks {
+                self.read_chunk(&chunk, None, &request, &mut assembly, context).await?;
+            }
+        } else {
+            let mut fetched = stream::iter(chunks).map(|chunk| async move { (self.fetch(&chunk).await, chunk) }).buffered(CONCURRENCY);
+            while let Some((encoded, chunk)) = fetched.next().await {
+                self.read_chunk(&chunk, Some(encoded?), &request, &mut assembly, context).await?;
+            }
+        }
+        Ok(assembly.finish(&self.array))
+    }
+
+    fn element_size(&self) -> Option<usize> {
+        self.array.data_type.fixed_size()
+    }
+
+    fn is_local(&self) -> bool {
+        self.store.local_path("zarr.json").is_some()
+    }
+
+    /// Indices of the chunks that hold a cell of `ranges`, in C order.
+    fn chunks_of(&self, ranges: &[Range<u64>]) -> impl Iterator<Item = Vec<u64>> + use<> {
+        let empty = ranges.iter().any(Range::is_empty);
+        let spans: Vec<(u64, u64)> = self.grid.0.iter().zip(ranges).map(|(d, r)| (d.chunk_of(r.start), d.chunk_of(r.end.saturating_sub(1)))).collect();
+        let mut next = (!empty).then(|| spans.iter().map(|(first, _)| *first).collect::<Vec<u64>>());
+        std::iter::from_fn(move || {
+            let current = next.clone()?;
+            next = advance(&current, &spans);
+            Some(current)
+        })
+    }
+
+    /// Decode one chunk (fetched already, or local) and put its part of the request in place.
+    async fn read_chunk(&self, chunk: &[u64], fetched: Option<Option<Bytes>>, request: &Request, assembly: &mut Assembly, context: &mut ReadContext) -> Result<()> {
+        let part = request.part(&self.grid, chunk);
+        if let (true, Assembly::Fixed { out, .. }) = (part.is_whole_request, &mut *assembly) {
+            let found = self.with_encoded(chunk, fetched, context, |encoded, scratch| self.codecs.decode(encoded, &part.shape, out.bytes_mut(), scratch)).await?;
+            if !found {
+                assembly.fill(&part, &self.array);
+            }
+            return Ok(());
+        }
+        // A chunk that reaches over the request may be needed for the next one.
+        let cached = if part.is_whole_chunk { None } else { context.cache.get(&self.array.path, chunk) };
+        let decoded = match cached {
+            Some(decoded) => decoded,
+            None => {
+                let decoded = Arc::new(self.decode_chunk(chunk, &part.shape, fetched, context).await?);
+                if !part.is_whole_chunk {
+                    context.cache.put(&self.array.path, chunk, Arc::clone(&decoded));
+                }
+                decoded
+            }
+        };
+        assembly.place(decoded, &part, &self.array);
+        Ok(())
+    }
+
+    async fn decode_chunk(&self, chunk: &[u64], shape: &[u64], fetched: Option<Option<Bytes>>, context: &mut ReadContext) -> Result<Chunk> {
+        let Some(size) = self.element_size() else {
+            let mut elements = None;
+            let decode = |encoded: &[u8], scratch: &mut Scratch| {
+                elements = Some(self.codecs.decode_variable(encoded, shape, scratch)?);
+                Ok(())
+            };
+            self.with_encoded(chunk, fetched, context, decode).await?;
+            return Ok(elements.map_or(Chunk::Missing, Chunk::Variable));
+        };
+        let mut buffer = context.pool.take(self.bytes_of(shape, size)?);
+        let found = self.with_encoded(chunk, fetched, context, |encoded, scratch| self.codecs.decode(encoded, shape, buffer.bytes_mut(), scratch)).await?;
+        Ok(if found { Chunk::Fixed(buffer) } else { Chunk::Missing })
+    }
+
+    /// Bytes of a decoded box of `shape`.
+    fn bytes_of(&self, shape: &[u64], size: usize) -> Result<usize> {
+        let bytes = shape.iter().try_fold(size as u64, |n, l| n.checked_mul(*l)).unwrap_or(u64::MAX);
+        let limit = || Error::Limit { array: self.array.path.clone(), what: "one chunk", needed: bytes, limit: MAX_BYTES };
+        usize::try_from(bytes).ok().filter(|_| bytes <= MAX_BYTES).ok_or_else(limit)
+    }
+
+    /// Call `decode` with the encoded bytes of a chunk; `false` where the chunk was never written.
+    async fn with_encoded(&self, chunk: &[u64], fetched: Option<Option<Bytes>>, context: &mut ReadContext, decode: impl FnOnce(&[u8], &mut Scratch) -> Result<(), String>) -> Result<bool> {
+        let ReadContext { files, scratch, .. } = context;
+        let outcome = match fetched {
+            Some(None) => return Ok(false),
+            Some(Some(bytes)) => decode(&bytes, scratch),
+            None => {
+                let Some(place) = self.place(chunk, Some((&mut *files, &mut *scratch))).await? else { return Ok(false) };
+                let Some(path) = self.store.local_path(&place.key) else { return Ok(false) };
+                match files.read(&place.key, path, place.range, place.limit)? {
+                    Some(encoded) => decode(encoded, scratch),
+                    None => return Ok(false),
+                }
+            }
+        };
+        outcome.map(|()| true).map_err(|reason| self.corrupt(chunk, &reason))
+    }
+
+    fn corrupt(&self, chunk: &[u64], reason: &str) -> Error {
+        let (stored, inner) = self.stored_chunk(chunk);
+        let reason = if inner.is_empty() { reason.to_owned() } else { format!("inner chunk {inner:?}: {reason}") };
+        Error::Chunk { array: self.array.path.clone(), key: self.array.chunk_keys.key(&stored), reason }
+    }
+
+    /// The stored chunk (the shard, where there are any) that holds `chunk`, and its place inside.
+    fn stored_chunk(&self, chunk: &[u64]) -> (Vec<u64>, Vec<u64>) {
+        match &self.per_shard {
+            None => (chunk.to_vec(), Vec::new()),
+            Some(per_shard) => chunk.iter().zip(per_shard).map(|(c, n)| (c / n, c % n)).unzip(),
+        }
+    }
+
+    /// Encoded bytes of a chunk of a store that is not local.
+    async fn fetch(&self, chunk: &[u64]) -> Result<Option<Bytes>> {
+        let Some(place) = self.place(chunk, None).await? else { return Ok(None) };
+        match place.range {
+            None => self.store.get(&place.key).await,
+            Some(range) => self.store.get_range(&place.key, range).await,
+        }
+    }
+
+    /// Where a chunk's bytes lie; `None` where its shard's index says that it was never written.
+    async fn place(&self, chunk: &[u64], local: Option<(&mut LocalFiles, &mut Scratch)>) -> Result<Option<Place>> {
+        let (stored, inner) = self.stored_chunk(chunk);
+        let key = self.array.chunk_key(&stored);
+        let limit = self.encoded_limit(chunk);
+        let Some(per_shard) = &self.per_shard else { return Ok(Some(Place { key, range: None, limit })) };
+        let Some(index) = self.shard_index(&stored, &key, local).await? else { return Ok(None) };
+        let position = inner.iter().zip(per_shard).fold(0u64, |p, (i, n)| p.saturating_mul(*n).saturating_add(*i));
+        let entry = usize::try_from(position).ok().and_then(|p| index.get(p)).cloned().flatten();
+        Ok(entry.map(|range| Place { key, range: Some(ByteRange::Offsets(range)), limit }))
+    }
+
+    /// More bytes than encoding can make of a chunk, so that a file of any size is refused before it is read.
+    fn encoded_limit(&self, chunk: &[u64]) -> u64 {
+        let Some(size) = self.element_size() else { return MAX_BYTES };
+        let shape = self.grid.stored_shape(chunk);
+        let decoded = shape.iter().fold(size as u64, |n, l| n.saturating_mul(*l));
+        let index = self.codecs.sharding().and_then(|s| s.index_size(&shape).ok()).unwrap_or(0);
+        decoded.saturating_mul(2).saturating_add(index.saturating_mul(8)).saturating_add(1 << 20)
+    }
+
+    /// The index of a shard; `None` where the shard was never written.
+    async fn shard_index(&self, shard: &[u64], key: &str, local: Option<(&mut LocalFiles, &mut Scratch)>) -> Result<Option<ShardIndex>> {
+        if let Some(known) = self.indices.lock().unwrap_or_else(PoisonError::into_inner).get(shard) {
+            return Ok(known.clone());
+        }
+        let Some(sharding) = self.codecs.sharding() else { return Ok(None) };
+        let corrupt = |reason| Error::Chunk { array: self.array.path.clone(), key: self.array.chunk_keys.key(shard), reason };
+        let shape = self.array.chunk_grid.stored_shape(shard);
+        let size = sharding.index_size(&shape).map_err(corrupt)?;
+        if size > MAX_BYTES {
+            return Err(Error::Limit { array: self.array.path.clone(), what: "a shard index", needed: size, limit: MAX_BYTES });
+        }
+        let range = if sharding.index_at_start() { ByteRange::Offsets(0..size) } else { ByteRange::Suffix(size) };
+        let index = match (local, self.store.local_path(key)) {
+            (Some((files, scratch)), Some(path)) => match files.read(key, path, Some(range), size)? {
+                Some(encoded) => Some(sharding.decode_index(encoded, &shape, None, scratch).map_err(corrupt)?),
+                None => None,
+            },
+            _ => match self.store.get_range(key, range).await? {
+                Some(encoded) => Some(sharding.decode_index(&encoded, &shape, None, &mut Scratch::default()).map_err(corrupt)?),
+                None => None,
+            },
+        };
+        let index = index.map(Arc::new);
+        let mut indices = self.indices.lock().unwrap_or_else(PoisonError::into_inner);
+        if indices.values().flatten().map(|i| i.len()).sum::<usize>() > MAX_INDEX_ENTRIES {
+            indices.clear();
+        }
+        indices.insert(shard.to_vec(), index.clone());
+        Ok(index)
+    }
+}
+
+/// The next index of an odometer that runs over `spans` (first, last), last axis fastest.
+fn advance(current: &[u64], spans: &[(u64, u64)]) -> Option<Vec<u64>> {
+    let mut next = current.to_vec();
+    for (i, (first, last)) in next.iter_mut().zip(spans).rev() {
+        if *i < *last {
+            *i += 1;
+            return Some(next);
+        }
+        *i = *first;
+    }
+    None
+}
+
+/// Grid of the inner chunks of regular shards, and how many of them a shard has along each dimension.
+fn inner_grid(shards: &ChunkGrid, inner: &[u64]) -> Option<(ChunkGrid, Vec<u64>)> {
+    if inner.len() != shards.0.len() {
+        return None;
+    }
+    let cut = |(d, inner): (&DimensionChunks, &u64)| match d.cuts {
+        Cuts::Regular(shard) if *inner > 0 && shard % inner == 0 => Some((DimensionChunks { size: d.size, cuts: Cuts::Regular(*inner) }, shard / inner)),
+        _ => None,
+    };
+    let (grid, per_shard) = shards.0.iter().zip(inner).map(cut).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+    Some((ChunkGrid(grid), per_shard))
+}
+
+/// What is asked for, and how the answer is laid out.
+struct Request {
+    ranges: Vec<Range<u64>>,
+    /// Elements between neighbours along each dimension of the array, in the answer.
+    strides: Vec<usize>,
+    cells: usize,
+    /// Whether the answer has the order of the array.
+    in_order: bool,
+}
+
+/// The part of a request that one chunk holds.
+struct Part {
+    /// Shape of the chunk as stored.
+    shape: Vec<u64>,
+    extents: Vec<usize>,
+    source: Layout,
+    target: Layout,
+    /// The chunk, padding included, is exactly the request.
+    is_whole_request: bool,
+    /// All cells of the chunk that lie in the array are asked for.
+    is_whole_chunk: bool,
+}
+
+impl Request {
+    fn new(reader: &ArrayReader, ranges: &[Range<u64>], order: &[usize]) -> Result<Self> {
+        let lengths: Vec<u64> = ranges.iter().map(|r| r.end.saturating_sub(r.start)).collect();
+        let cells = reader.bytes_of(&lengths, 1)?;
+        reader.bytes_of(&lengths, reader.element_size().unwrap_or(1))?;
+        let lengths: Vec<usize> = lengths.iter().map(|l| usize::try_from(*l).unwrap_or(usize::MAX)).collect();
+        let ordered: Vec<usize> = order.iter().filter_map(|axis| lengths.get(*axis).copied()).collect();
+        let mut strides_of = vec![0usize; lengths.len()];
+        for (axis, stride) in order.iter().zip(strides(&ordered)) {
+            if let Some(slot) = strides_of.get_mut(*axis) {
+                *slot = stride;
+            }
+        }
+        Ok(Self { ranges: ranges.to_vec(), strides: strides_of, cells, in_order: order.iter().copied().eq(0..lengths.len()) })
+    }
+
+    fn part(&self, grid: &ChunkGrid, chunk: &[u64]) -> Part {
+        let shape = grid.stored_shape(chunk);
+        let lengths: Vec<usize> = shape.iter().map(|l| usize::try_from(*l).unwrap_or(usize::MAX)).collect();
+        let mut part = Part {
+            extents: Vec::with_capacity(chunk.len()),
+            source: Layout { offset: 0, strides: strides(&lengths) },
+            target: Layout { offset: 0, strides: self.strides.clone() },
+            is_whole_request: self.in_order,
+            is_whole_chunk: true,
+            shape,
+        };
+        for (axis, ((d, c), range)) in grid.0.iter().zip(chunk).zip(&self.ranges).enumerate() {
+            let held = d.range(*c);
+            let (low, high) = (held.start.max(range.start), held.end.min(range.end));
+            let steps = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+            part.extents.push(steps(high.saturating_sub(low)));
+            let stride = |layout: &Layout| layout.strides.get(axis).copied().unwrap_or(0);
+            part.source.offset = part.source.offset.saturating_add(steps(low.saturating_sub(held.start)).saturating_mul(stride(&part.source)));
+            part.target.offset = part.target.offset.saturating_add(steps(low.saturating_sub(range.start)).saturating_mul(stride(&part.target)));
+            part.is_whole_chunk &= held.start >= range.start && held.end <= range.end;
+            part.is_whole_request &= held.start == range.start && d.stored_length(*c) == range.end - range.start;
+        }
+        part
+    }
+}
+
+/// The answer in the making.
+enum Assembly {
+    Fixed { out: super::buffer::PooledBuffer, undefined: Option<Vec<u8>> },
+    /// For each cell, which element of which chunk it is.
+    Variable { chunks: Vec<Arc<Chunk>>, cells: Vec<(usize, usize)> },
+}
+
+impl Assembly {
+    fn new(request: &Request, size: Option<usize>, context: &ReadContext) -> Self {
+        match size {
+            Some(size) => Self::Fixed { out: context.pool.take(request.cells.saturating_mul(size)), undefined: None },
+            None => Self::Variable { chunks: Vec::new(), cells: vec![(0, 0); request.cells] },
+        }
+    }
+
+    fn place(&mut self, chunk: Arc<Chunk>, part: &Part, array: &ArrayMetadata) {
+        match (&mut *self, chunk.as_ref()) {
+            (Self::Fixed { .. }, Chunk::Missing | Chunk::Variable(_)) => self.fill(part, array),
+            (Self::Fixed { out, .. }, Chunk::Fixed(decoded)) => {
+                copy_box(&part.extents, decoded.bytes(), &part.source, out.bytes_mut(), &part.target, array.data_type.fixed_size().unwrap_or(1));
+            }
+            (Self::Variable { chunks, cells }, _) => {
+                let number = chunks.len();
+                for_each_cell(&part.extents, &part.source, &part.target, |from, to| {
+                    if let Some(cell) = cells.get_mut(to) {
+                        *cell = (number, from);
+                    }
+                });
+                chunks.push(chunk);
+            }
+        }
+    }
+
+    /// The fill value for all cells of a part; cells of an array without one are undefined.
+    fn fill(&mut self, part: &Part, array: &ArrayMetadata) {
+        let Self::Fixed { out, undefined } = self else { return };
+        let size = array.data_type.fixed_size().unwrap_or(1);
+        match &array.fill_value {
+            Some(element) if part.is_whole_request => fill(out.bytes_mut(), element),
+            Some(element) => fill_box(&part.extents, out.bytes_mut(), &part.target, element),
+            None => {
+                fill_box(&part.extents, out.bytes_mut(), &part.target, &vec![0; size]);
+                let cells = out.bytes().len() / size.max(1);
+                fill_box(&part.extents, undefined.get_or_insert_with(|| vec![0; cells]), &part.target, &[1]);
+            }
+        }
+    }
+
+    fn finish(self, array: &ArrayMetadata) -> Region {
+        match self {
+            Self::Fixed { out, undefined } => Region { cells: Cells::Fixed(out), undefined },
+            Self::Variable { chunks, cells } => gather(&chunks, &cells, array.fill_value.as_deref()),
+        }
+    }
+}
+
+/// Elements of their own lengths, in the order of the answer.
+fn gather(chunks: &[Arc<Chunk>], cells: &[(usize, usize)], fill_value: Option<&[u8]>) -> Region {
+    let mut elements = VariableElements { offsets: Vec::with_capacity(cells.len() + 1), bytes: Vec::new() };
+    elements.offsets.push(0);
+    let mut undefined = Vec::new();
+    for (i, (chunk, index)) in cells.iter().enumerate() {
+        let element = match chunks.get(*chunk).map(Arc::as_ref) {
+            Some(Chunk::Variable(v)) => Some(v.get(*index)),
+            _ => fill_value,
+        };
+        match element {
+            Some(bytes) => elements.bytes.extend_from_slice(bytes),
+            None => {
+                undefined.resize(cells.len(), 0);
+                if let Some(flag) = undefined.get_mut(i) {
+                    *flag = 1;
+                }
+            }
+        }
+        elements.offsets.push(elements.bytes.len());
+    }
+    Region { cells: Cells::Variable(elements), undefined: (!undefined.is_empty()).then_some(undefined) }
+}

@@ -1,0 +1,202 @@
+//! Decoded cells of a region, and how boxes of them are copied from chunks.
+
+use super::buffer::PooledBuffer;
+use super::decode::VariableElements;
+
+/// Decoded elements in C order, native-endian.
+#[derive(Debug)]
+pub(crate) enum Cells {
+    /// Elements of one size.
+    Fixed(PooledBuffer),
+    /// Elements that have lengths of their own.
+    Variable(VariableElements),
+}
+
+/// The cells of a region of one array.
+#[derive(Debug)]
+pub(crate) struct Region {
+    /// The elements.
+    pub(crate) cells: Cells,
+    /// One byte a cell, 1 where it was never written and the array has no fill value; `None` where there is no such cell.
+    pub(crate) undefined: Option<Vec<u8>>,
+}
+
+/// A box inside a C-ordered array: where its first element stands, its extents, and the distance of neighbours along each axis, in elements.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    /// Element number of the first cell.
+    pub(crate) offset: usize,
+    /// Elements between neighbours along each axis.
+    pub(crate) strides: Vec<usize>,
+}
+
+/// Elements between neighbours along each axis of a C-ordered array of `shape`. The caller has checked that the product fits.
+pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
+    let mut out = vec![1usize; shape.len()];
+    let mut step = 1usize;
+    for (stride, length) in out.iter_mut().zip(shape).rev() {
+        *stride = step;
+        step = step.saturating_mul(*length);
+    }
+    out
+}
+
+/// Call `run` with the element offsets (source, target) of each row along the last axis of a box of `extents`.
+fn for_each_row(extents: &[usize], source: &Layout, target: &Layout, mut run: impl FnMut(usize, usize)) {
+    let Some((_, outer)) = extents.split_last() else {
+        run(source.offset, target.offset);
+        return;
+    };
+    if extents.contains(&0) {
+        return;
+    }
+    let mut index = vec![0usize; outer.len()];
+    let (mut from, mut to) = (source.offset, target.offset);
+    loop {
+        run(from, to);
+        // Advance like an odometer, keeping both offsets in step.
+        let mut axis = outer.len();
+        loop {
+            let Some(next) = axis.checked_sub(1) else { return };
+            axis = next;
+            let (Some(i), Some(n), Some(s), Some(t)) = (index.get_mut(axis), outer.get(axis), source.strides.get(axis), target.strides.get(axis)) else { return };
+            *i += 1;
+            from += s;
+            to += t;
+            if *i < *n {
+                break;
+            }
+            from -= s * *n;
+            to -= t * *n;
+            *i = 0;
+        }
+    }
+}
+
+/// Join axes that both layouts walk through without a gap, so that rows get as long as they can.
+fn collapse(extents: &[usize], source: &Layout, target: &Layout) -> (Vec<usize>, Layout, Layout) {
+    let (mut e, mut s, mut t): (Vec<usize>, Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new(), Vec::new());
+    for ((extent, from), to) in extents.iter().zip(&source.strides).zip(&target.strides) {
+        if let (Some(last_e), Some(last_s), Some(last_t)) = (e.last_mut(), s.last_mut(), t.last_mut())
+            && *last_s == from * extent
+            && *last_t == to * extent
+        {
+            (*last_e, *last_s, *last_t) = (*last_e * extent, *from, *to);
+            continue;
+        }
+        e.push(*extent);
+        s.push(*from);
+        t.push(*to);
+    }
+    (e, Layout { offset: source.offset, strides: s }, Layout { offset: target.offset, strides: t })
+}
+
+/// Copy a box of elements of `size` bytes. Both layouts must lie inside their arrays; rows that do not are left out.
+pub(crate) fn copy_box(extents: &[usize], from: &[u8], source: &Layout, to: &mut [u8], target: &Layout, size: usize) {
+    let (extents, source, target) = collapse(extents, source, target);
+    let length = extents.last().copied().unwrap_or(1);
+    let (step_in, step_out) = (source.strides.last().copied().unwrap_or(1), target.strides.last().copied().unwrap_or(1));
+    for_each_row(&extents, &source, &target, |a, b| {
+        if step_in == 1 && step_out == 1 {
+            if let (Some(row), Some(out)) = (from.get(a * size..(a + length) * size), to.get_mut(b * size..(b + length) * size)) {
+                out.copy_from_slice(row);
+            }
+            return;
+        }
+        let row = from.get(a * size..).unwrap_or_default();
+        let out = to.get_mut(b * size..).unwrap_or_default();
+        match size {
+            1 => copy_strided::<1>(row, step_in, out, step_out, length),
+            2 => copy_strided::<2>(row, step_in, out, step_out, length),
+            4 => copy_strided::<4>(row, step_in, out, step_out, length),
+            8 => copy_strided::<8>(row, step_in, out, step_out, length),
+            _ => {
+                for i in 0..length {
+                    if let (Some(x), Some(y)) = (row.get(i * step_in * size..(i * step_in + 1) * size), out.get_mut(i * step_out * size..(i * step_out + 1) * size)) {
+                        y.copy_from_slice(x);
+                    }
+                }
+            }
+        }
+    });
+}
+
+fn copy_strided<const N: usize>(from: &[u8], step_in: usize, to: &mut [u8], step_out: usize, length: usize) {
+    let (from, _) = from.as_chunks::<N>();
+    let (to, _) = to.as_chunks_mut::<N>();
+    for (x, y) in from.iter().step_by(step_in).zip(to.iter_mut().step_by(step_out)).take(length) {
+        *y = *x;
+    }
+}
+
+/// Fill a box with one element.
+pub(crate) fn fill_box(extents: &[usize], to: &mut [u8], target: &Layout, element: &[u8]) {
+    let size = element.len();
+    let (extents, _, target) = collapse(extents, target, target);
+    let (length, step) = (extents.last().copied().unwrap_or(1), target.strides.last().copied().unwrap_or(1));
+    for_each_row(&extents, &target, &target, |_, b| {
+        let out = to.get_mut(b * size..).unwrap_or_default();
+        if step == 1 {
+            fill(out.get_mut(..length * size).unwrap_or_default(), element);
+        } else {
+            out.chunks_mut(size.max(1)).step_by(step).take(length).for_each(|y| y.copy_from_slice(element));
+        }
+    });
+}
+
+/// Fill whole elements with one.
+pub(crate) fn fill(to: &mut [u8], element: &[u8]) {
+    match element.split_first() {
+        None => {}
+        Some((first, rest)) if rest.iter().all(|b| b == first) => to.fill(*first),
+        Some(_) => to.chunks_exact_mut(element.len()).for_each(|y| y.copy_from_slice(element)),
+    }
+}
+
+/// Positions (source, target) of every element of a box, for elements that have lengths of their own.
+pub(crate) fn for_each_cell(extents: &[usize], source: &Layout, target: &Layout, mut cell: impl FnMut(usize, usize)) {
+    let length = extents.last().copied().unwrap_or(1);
+    let (step_in, step_out) = (source.strides.last().copied().unwrap_or(1), target.strides.last().copied().unwrap_or(1));
+    for_each_row(extents, source, target, |a, b| (0..length).for_each(|i| cell(a + i * step_in, b + i * step_out)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_are_copied_and_transposed() {
+        // Source 3×4×2 of u16 numbered in C order; take [1..3, 1..4, 0..2] into an array laid out as (axis 2, axis 0, axis 1).
+        let from: Vec<u8> = (0..24u16).flat_map(u16::to_ne_bytes).collect();
+        let source = Layout { offset: 8 + 2, strides: strides(&[3, 4, 2]) };
+        let target = Layout { offset: 0, strides: vec![3, 1, 6] };
+        let mut to = vec![0u8; 24];
+        copy_box(&[2, 3, 2], &from, &source, &mut to, &target, 2);
+        let got: Vec<u16> = to.chunks(2).map(|b| u16::from_ne_bytes([b[0], b[1]])).collect();
+        assert_eq!(got, [10, 12, 14, 18, 20, 22, 11, 13, 15, 19, 21, 23]);
+        let mut seen = vec![];
+        for_each_cell(&[2, 3, 2], &source, &target, |a, b| seen.push((b, a as u16)));
+        seen.sort_unstable();
+        assert_eq!(seen.into_iter().map(|(_, a)| a).collect::<Vec<_>>(), got);
+    }
+
+    #[test]
+    fn contiguous_boxes_are_one_row() {
+        let a = Layout { offset: 0, strides: strides(&[3, 4]) };
+        assert_eq!(collapse(&[3, 4], &a, &a).0, [12]);
+        let wide = Layout { offset: 0, strides: strides(&[3, 9]) };
+        assert_eq!(collapse(&[3, 4], &a, &wide).0, [3, 4]);
+        let mut to = vec![0u8; 4];
+        copy_box(&[], &[1, 2, 3, 4], &Layout { offset: 0, strides: vec![] }, &mut to, &Layout { offset: 0, strides: vec![] }, 4);
+        assert_eq!(to, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn boxes_are_filled() {
+        let mut to = vec![0u8; 24];
+        fill_box(&[2, 2], &mut to, &Layout { offset: 1, strides: strides(&[3, 4]) }, &[1, 2]);
+        assert_eq!(to, [0, 0, 1, 2, 1, 2, 0, 0, 0, 0, 1, 2, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        fill_box(&[0, 2], &mut to, &Layout { offset: 0, strides: strides(&[3, 4]) }, &[9, 9]);
+        assert_eq!(to[0], 0);
+    }
+}

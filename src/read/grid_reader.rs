@@ -1,0 +1,261 @@
+//! The columns of a grid, ready to be read.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, Int64Array};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use tokio::sync::OnceCell;
+
+use super::array_reader::{ArrayReader, ReadContext};
+use super::values::{ValueError, to_arrow};
+use crate::dataset::cf::{Calendar, Encoding, Kind};
+use crate::dataset::{Column, Grid, LeftOut, Role, Source, Variable, field};
+use crate::error::{Error, Result};
+use crate::options::ZarrOptions;
+use crate::store::{DimensionChunks, ReadableStore};
+
+/// Coordinates and fixed fields up to this size are read once and kept; larger ones are read Block by Block, like data.
+const MAX_KEPT: u64 = 256 << 20;
+
+/// A grid whose columns can be read.
+#[derive(Debug)]
+pub(crate) struct GridReader {
+    /// Length along each dimension.
+    pub(crate) sizes: Vec<u64>,
+    /// The columns of the table.
+    pub(crate) columns: Vec<ColumnReader>,
+    /// One field a column.
+    pub(crate) schema: SchemaRef,
+    /// Columns that cannot be read, and why.
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// A column that can be read.
+#[derive(Debug)]
+pub(crate) struct ColumnReader {
+    pub(crate) role: Role,
+    /// The dimensions of the grid that the column varies along, ascending.
+    pub(crate) axes: Vec<usize>,
+    field: FieldRef,
+    source: ColumnSource,
+}
+
+#[derive(Debug)]
+enum ColumnSource {
+    Index,
+    Array(Box<EncodedArray>),
+}
+
+/// An array and how its elements become values.
+#[derive(Debug)]
+struct EncodedArray {
+    variable: Variable,
+    reader: ArrayReader,
+    encoding: Encoding,
+    /// Axes of the array in the order of the grid's dimensions; axes inside an element last.
+    order: Vec<usize>,
+    kept: OnceCell<ArrayRef>,
+}
+
+/// Values along some of a grid's dimensions: where the first one stands, and how far apart neighbours are along each axis of the column.
+#[derive(Debug)]
+pub(crate) struct Values {
+    /// The values, C order.
+    pub(crate) array: ArrayRef,
+    /// Position of the first value.
+    pub(crate) offset: usize,
+    /// Distance of neighbours along each axis of the column.
+    pub(crate) strides: Vec<usize>,
+}
+
+impl GridReader {
+    /// Make the columns of `grid` ready, and read its dimension coordinates.
+    ///
+    /// # Errors
+    /// A dimension coordinate that cannot be read, and a grid of which no data variable can be.
+    pub(crate) async fn open(store: &Arc<dyn ReadableStore>, grid: &Grid, options: &ZarrOptions) -> Result<Self> {
+        let mut context = ReadContext::default();
+        let (mut columns, mut left_out): (Vec<ColumnReader>, _) = (Vec::new(), Vec::new());
+        for column in &grid.columns {
+            match ColumnReader::open(store, column, grid, options, &mut context).await {
+                Ok(reader) => columns.push(reader),
+                Err(e) if column.role == Role::Dimension => return Err(e),
+                Err(Error::Unsupported { reason, .. }) => left_out.push(LeftOut { name: column.name.clone(), reason }),
+                Err(e) => return Err(e),
+            }
+        }
+        if !columns.iter().any(|c| c.role == Role::Data) {
+            let reasons = left_out.iter().map(|l| format!("`{}`: {}", l.name, l.reason)).collect::<Vec<_>>().join("; ");
+            return Err(Error::Ambiguous(format!("no data variable of dimensions ({}) can be read: {reasons}", grid.dims.join(", "))));
+        }
+        let schema = Arc::new(Schema::new(columns.iter().map(|c| Arc::clone(&c.field)).collect::<Vec<_>>()));
+        Ok(Self { sizes: grid.sizes.clone(), columns, schema, left_out })
+    }
+
+    /// Number of rows.
+    pub(crate) fn rows(&self) -> u64 {
+        self.sizes.iter().product()
+    }
+
+    /// How the chunks of the heaviest data variable among `projection` cut the grid; `None` where no data is read.
+    pub(crate) fn chunks(&self, projection: &[usize]) -> Option<Vec<DimensionChunks>> {
+        let projected = projection.iter().filter_map(|i| self.columns.get(*i)).filter(|c| c.role == Role::Data);
+        let heaviest = projected.filter_map(|c| Some((c, c.chunk_bytes()?))).max_by_key(|(_, bytes)| *bytes)?.0;
+        let ColumnSource::Array(array) = &heaviest.source else { return None };
+        Some(array.order.iter().filter_map(|axis| array.reader.chunk_grid().0.get(*axis)).take(self.sizes.len()).cloned().collect())
+    }
+}
+
+impl ColumnReader {
+    async fn open(store: &Arc<dyn ReadableStore>, column: &Column, grid: &Grid, options: &ZarrOptions, context: &mut ReadContext) -> Result<Self> {
+        let mut encoding = column.encoding(options)?;
+        let mut axes = column.axes.clone();
+        axes.sort_unstable();
+        let source = match (&column.source, &encoding) {
+            (Source::Variable(variable), Some(encoding)) => {
+                let reader = ArrayReader::try_new(Arc::clone(store), Arc::clone(&variable.array))?;
+                let mut order: Vec<usize> = (0..column.axes.len()).collect();
+                order.sort_by_key(|axis| column.axes.get(*axis).copied());
+                order.extend(variable.trailing.is_some().then_some(column.axes.len()));
+                ColumnSource::Array(Box::new(EncodedArray { variable: variable.clone(), reader, encoding: encoding.clone(), order, kept: OnceCell::new() }))
+            }
+            _ => ColumnSource::Index,
+        };
+        let mut reader = Self { role: column.role, axes, field: Arc::new(field(column, None, &grid.dims, false)), source };
+        let nullable = reader.prepare(context).await?;
+        if let ColumnSource::Array(array) = &reader.source {
+            encoding = Some(array.encoding.clone());
+        }
+        reader.field = Arc::new(field(column, encoding.as_ref(), &grid.dims, nullable));
+        Ok(reader)
+    }
+
+    /// Read what the schema depends on: dimension coordinates, for whether they hold NULL, and dates that may have to be text. Returns whether the column is nullable.
+    async fn prepare(&mut self, context: &mut ReadContext) -> Result<bool> {
+        let ColumnSource::Array(array) = &mut self.source else { return Ok(false) };
+        let julian = matches!(&array.encoding.kind, Kind::Time { encoding, text: false } if encoding.calendar() == Calendar::Julian);
+        if self.role != Role::Dimension && !(julian && array.is_kept()) {
+            return Ok(true);
+        }
+        match array.load(context).await {
+            Ok(values) => {
+                let nullable = values.null_count() > 0;
+                array.kept = OnceCell::new_with(Some(values));
+                Ok(nullable)
+            }
+            Err(ReadError::NotGregorian) => {
+                if let Kind::Time { text, .. } = &mut array.encoding.kind {
+                    *text = true;
+                }
+                let values = array.load(context).await.map_err(|e| array.error(e))?;
+                let nullable = values.null_count() > 0;
+                array.kept = OnceCell::new_with(Some(values));
+                Ok(nullable)
+            }
+            Err(e) => Err(array.error(e)),
+        }
+    }
+
+    /// Its field.
+    pub(crate) fn field(&self) -> &FieldRef {
+        &self.field
+    }
+
+    /// Bytes of one decoded chunk.
+    fn chunk_bytes(&self) -> Option<u64> {
+        let ColumnSource::Array(array) = &self.source else { return None };
+        let lengths = array.reader.chunk_grid().0.iter().map(|d| d.range(0).end);
+        Some(lengths.fold(array.variable.element_size(), u64::saturating_mul))
+    }
+
+    /// Bytes of one decoded value.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        match &self.source {
+            ColumnSource::Index => 8,
+            ColumnSource::Array(array) => array.variable.element_size().max(1),
+        }
+    }
+
+    /// Its values along its own axes, for the cells of a Block.
+    ///
+    /// # Errors
+    /// Whatever keeps its chunks from being read and decoded.
+    pub(crate) async fn values(&self, block: &[Range<u64>], context: &mut ReadContext) -> Result<Values> {
+        let ranges: Vec<Range<u64>> = self.axes.iter().filter_map(|a| block.get(*a)).cloned().collect();
+        let lengths: Vec<usize> = ranges.iter().map(|r| to_usize(r.end - r.start)).collect();
+        match &self.source {
+            ColumnSource::Index => {
+                let range = ranges.first().cloned().unwrap_or(0..0);
+                let index = |i: u64| i64::try_from(i).unwrap_or(i64::MAX);
+                let array = Arc::new(Int64Array::from_iter_values((range.start..range.end).map(index)));
+                Ok(Values { array, offset: 0, strides: vec![1] })
+            }
+            ColumnSource::Array(array) if self.role != Role::Data && array.is_kept() => {
+                let whole = array.kept.get_or_try_init(|| async { array.load(context).await.map_err(|e| array.error(e)) }).await?;
+                let shape: Vec<usize> = array.order.iter().filter_map(|a| array.variable.shape.get(*a)).map(|n| to_usize(*n)).collect();
+                let strides = super::cells::strides(&shape);
+                let offset = ranges.iter().zip(&strides).map(|(r, s)| to_usize(r.start) * s).sum();
+                Ok(Values { array: Arc::clone(whole), offset, strides })
+            }
+            ColumnSource::Array(array) => {
+                let values = array.read(&ranges, context).await.map_err(|e| array.error(e))?;
+                Ok(Values { array: values, offset: 0, strides: super::cells::strides(&lengths) })
+            }
+        }
+    }
+}
+
+fn to_usize(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+/// Why values could not be read.
+enum ReadError {
+    NotGregorian,
+    Other(Error),
+}
+
+impl EncodedArray {
+    /// Whether all its values may stay in memory.
+    fn is_kept(&self) -> bool {
+        let bytes = self.variable.shape.iter().fold(self.variable.element_size(), |n, l| n.saturating_mul(*l));
+        bytes <= MAX_KEPT
+    }
+
+    /// All values.
+    async fn load(&self, context: &mut ReadContext) -> Result<ArrayRef, ReadError> {
+        let whole: Vec<Range<u64>> = self.order.iter().filter_map(|a| self.variable.shape.get(*a)).map(|n| 0..*n).collect();
+        self.read(&whole, context).await
+    }
+
+    /// The values of `ranges`, which are in the order of the grid's dimensions.
+    async fn read(&self, ranges: &[Range<u64>], context: &mut ReadContext) -> Result<ArrayRef, ReadError> {
+        let mut own = vec![0..0; self.order.len()];
+        for (axis, range) in self.order.iter().zip(ranges.iter().chain(&self.variable.trailing)) {
+            if let Some(slot) = own.get_mut(*axis) {
+                *slot = range.clone();
+            }
+        }
+        let mut region = self.reader.read(&own, &self.order, context).await.map_err(ReadError::Other)?;
+        // The characters of a text are written or not written together.
+        let elements = self.variable.trailing.as_ref().map_or(1, |r| to_usize(r.end - r.start)).max(1);
+        if let Some(undefined) = region.undefined.as_mut().filter(|_| elements > 1) {
+            *undefined = undefined.iter().copied().step_by(elements).collect();
+        }
+        to_arrow(region, &self.encoding, &context.pool).map_err(|e| match e {
+            ValueError::NotGregorian => ReadError::NotGregorian,
+            ValueError::Other(reason) => ReadError::Other(Error::Unsupported { array: self.variable.array.path.clone(), reason }),
+        })
+    }
+
+    fn error(&self, error: ReadError) -> Error {
+        match error {
+            ReadError::Other(e) => e,
+            ReadError::NotGregorian => Error::Unsupported {
+                array: self.variable.array.path.clone(),
+                reason: "it holds a date that the Gregorian calendar lacks; read the numbers with option `decode_times` = `false`".into(),
+            },
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Stores behind `object_store`: local files, memory, and whatever the session has registered.
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
+
+use super::{ByteRange, ReadableStore};
+use crate::error::{Error, Result};
+
+/// The keys under one prefix of an object store.
+#[derive(Debug, Clone)]
+pub struct ObjectStoreReader {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    local_root: Option<PathBuf>,
+}
+
+impl ObjectStoreReader {
+    /// The keys of `store` under `prefix`.
+    #[must_use]
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: Path) -> Self {
+        Self { store, prefix, local_root: None }
+    }
+
+    /// The files under `root`, which is where `prefix` of `store` lies on the local file system.
+    #[must_use]
+    pub fn local(store: Arc<dyn ObjectStore>, prefix: Path, root: PathBuf) -> Self {
+        Self { store, prefix, local_root: Some(root) }
+    }
+
+    /// The object of a key: parts of keys are names as they are, never escapes, and never lead out of the store.
+    fn path(&self, key: &str) -> Result<Path> {
+        let raw = if self.prefix.as_ref().is_empty() { key.to_owned() } else { format!("{}/{key}", self.prefix) };
+        Path::parse(raw.trim_end_matches('/')).map_err(|e| failure(key, e))
+    }
+
+    async fn get_with(&self, key: &str, range: Option<GetRange>) -> Result<Option<Bytes>> {
+        let options = GetOptions { range, ..GetOptions::default() };
+        match self.store.get_opts(&self.path(key)?, options).await {
+            Ok(found) => found.bytes().await.map(Some).map_err(|e| failure(key, e)),
+            Err(e) if is_missing(&e) => Ok(None),
+            Err(e) => Err(failure(key, e)),
+        }
+    }
+}
+
+fn failure(key: &str, source: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::Store { key: key.to_owned(), source: Box::new(source) }
+}
+
+/// Only an object that does not exist is missing; a local path that runs through a file or names a folder does not exist either.
+fn is_missing(error: &object_store::Error) -> bool {
+    match error {
+        object_store::Error::NotFound { .. } => true,
+        object_store::Error::Generic { store: "LocalFileSystem", source } => {
+            let mut source: Option<&(dyn std::error::Error + 'static)> = Some(source.as_ref());
+            while let Some(e) = source {
+                if let Some(io) = e.downcast_ref::<std::io::Error>() {
+                    return matches!(io.kind(), std::io::ErrorKind::NotADirectory | std::io::ErrorKind::IsADirectory | std::io::ErrorKind::NotFound);
+                }
+                source = e.source();
+            }
+            false
+        }
+        _ => false,
+    }
+}
+
+#[async_trait]
+impl ReadableStore for ObjectStoreReader {
+    async fn get(&self, key: &str) -> Result<Option<Bytes>> {
+        self.get_with(key, None).await
+    }
+
+    async fn get_range(&self, key: &str, range: ByteRange) -> Result<Option<Bytes>> {
+        let (range, length) = match range {
+            ByteRange::Offsets(r) => (GetRange::Bounded(r.clone()), r.end.saturating_sub(r.start)),
+            ByteRange::Suffix(n) => (GetRange::Suffix(n), n),
+        };
+        let bytes = self.get_with(key, Some(range)).await?;
+        match bytes {
+            Some(b) if b.len() as u64 != length => Err(failure(key, std::io::Error::other(format!("{length} bytes were asked for and {} came", b.len())))),
+            bytes => Ok(bytes),
+        }
+    }
+
+    async fn list_folders(&self, path: &str) -> Result<Vec<String>> {
+        let prefix = self.path(path)?;
+        let listing = self.store.list_with_delimiter(Some(&prefix)).await.map_err(|e| failure(path, e))?;
+        let mut names: Vec<String> = listing.common_prefixes.iter().filter_map(|p| p.filename().map(str::to_owned)).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    fn local_path(&self, key: &str) -> Option<PathBuf> {
+        let root = self.local_root.as_ref()?;
+        let plain = key.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
+        plain.then(|| root.join(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::local::LocalFileSystem;
+    use object_store::memory::InMemory;
+
+    #[tokio::test]
+    async fn missing_is_not_an_error_and_everything_else_is() {
+        let store = InMemory::new();
+        store.put(&Path::from("s/a/2m temp"), "bytes".into()).await.unwrap();
+        let reader = ObjectStoreReader::new(Arc::new(store), Path::from("s"));
+        assert_eq!(reader.get("a/2m temp").await.unwrap().unwrap(), "bytes");
+        assert_eq!(reader.get("a/none").await.unwrap(), None);
+        assert_eq!(reader.get_range("a/2m temp", ByteRange::Suffix(2)).await.unwrap().unwrap(), "es");
+        assert!(reader.get_range("a/2m temp", ByteRange::Offsets(3..9)).await.is_err());
+        assert!(reader.get("../x").await.is_err());
+        assert_eq!(reader.list_folders("").await.unwrap(), ["a"]);
+    }
+
+    #[tokio::test]
+    async fn local_folders_are_no_objects() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("g/zarr.json")).unwrap();
+        std::fs::write(dir.path().join("file"), "x").unwrap();
+        let store = LocalFileSystem::new_with_prefix(dir.path()).unwrap();
+        let reader = ObjectStoreReader::local(Arc::new(store), Path::default(), dir.path().to_owned());
+        assert_eq!(reader.get("g/zarr.json").await.unwrap(), None);
+        assert_eq!(reader.get("file/zarr.json").await.unwrap(), None);
+        assert_eq!(reader.get("file").await.unwrap().unwrap(), "x");
+        assert_eq!((reader.local_path("../x"), reader.local_path("a/c/0")), (None, Some(dir.path().join("a/c/0"))));
+    }
+}

@@ -1,0 +1,14 @@
+//! Zarr in DataFusion: tables, and the ways to name them in SQL.
+
+mod catalog;
+mod explain;
+mod factory;
+mod functions;
+mod location;
+mod metadata;
+mod provider;
+mod register;
+
+pub use explain::explain_error;
+pub use provider::ZarrTable;
+pub use register::register_zarr;

@@ -1,0 +1,139 @@
+//! [`ZarrTable`]: one grid as a DataFusion table.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result as DataFusionResult;
+use datafusion::datasource::TableType;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::Expr;
+use datafusion::physical_plan::ExecutionPlan;
+use object_store::ObjectStore;
+use object_store::path::Path;
+
+use super::explain::Absent;
+use super::location;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::exec::ZarrScanExec;
+use crate::options::ZarrOptions;
+use crate::read::GridReader;
+use crate::store::{Location, ObjectStoreReader, ReadableStore};
+
+/// One grid of a Zarr group as a table: a row a cell, and as columns the dimensions, the auxiliary coordinates and the data variables.
+///
+/// Dimension coordinates are read when the table opens, everything else when a query asks for it.
+///
+/// ```
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use std::sync::Arc;
+/// use datafusion::prelude::SessionContext;
+/// use datafusion_zarr::ZarrTable;
+///
+/// let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/air_temperature_small.zarr");
+/// let ctx = SessionContext::new();
+/// ctx.register_table("air", Arc::new(ZarrTable::open(path).await?))?;
+/// let rows = ctx.sql("SELECT count(*) FROM air").await?.collect().await?;
+/// assert_eq!(rows[0].num_rows(), 1);
+/// # Ok::<(), datafusion::error::DataFusionError>(()) }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct ZarrTable {
+    grid: Arc<GridReader>,
+    dataset: Arc<Dataset>,
+    /// The statement that made the table.
+    definition: Option<String>,
+}
+
+impl ZarrTable {
+    /// Open the table at `location`: a path or URL of a store, or of a group inside it (`store.zarr/group`), on the local file system.
+    ///
+    /// # Errors
+    /// No store or group there; several tables (the message lists them); coordinates that cannot be read.
+    pub async fn open(location: &str) -> Result<Self> {
+        Self::open_with(location, &ZarrOptions::default(), &RuntimeEnv::default()).await
+    }
+
+    /// The same with options, and with the object stores that `runtime` knows.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and options that do not fit the store.
+    pub async fn open_with(location: &str, options: &ZarrOptions, runtime: &RuntimeEnv) -> Result<Self> {
+        let (store, dataset) = location::open(location, options, runtime).await?;
+        Self::from_dataset(&store, dataset, options).await
+    }
+
+    /// The table under `prefix` of an object store that no session has to know.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use std::sync::Arc;
+    /// use datafusion_zarr::{ZarrOptions, ZarrTable};
+    /// use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
+    ///
+    /// let store = Arc::new(InMemory::new());
+    /// let array = r#"{"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int16", "fill_value": 7,
+    ///     "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+    ///     "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}], "dimension_names": ["x"]}"#;
+    /// store.put(&Path::from("s/zarr.json"), r#"{"zarr_format": 3, "node_type": "group"}"#.into()).await?;
+    /// store.put(&Path::from("s/a/zarr.json"), array.into()).await?;
+    /// let table = ZarrTable::open_in(store, Path::from("s"), &ZarrOptions::default()).await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::open_with`].
+    pub async fn open_in(store: Arc<dyn ObjectStore>, prefix: Path, options: &ZarrOptions) -> Result<Self> {
+        let location = Location::parse(&format!("memory:///{prefix}"))?;
+        let store: Arc<dyn ReadableStore> = Arc::new(ObjectStoreReader::new(store, Path::from_url_path(location.url.path()).unwrap_or(prefix)));
+        let nothing = || Error::NotFound { location: location.url.to_string(), reason: "there is neither `zarr.json` nor `.zgroup`, `.zarray` or `.zmetadata`".into() };
+        let dataset = Dataset::open(Arc::clone(&store), &location, options).await?.ok_or_else(nothing)?;
+        Self::from_dataset(&store, dataset, options).await
+    }
+
+    /// The table that `options` name of `dataset`, the group read from `store`.
+    pub(super) async fn from_dataset(store: &Arc<dyn ReadableStore>, dataset: Dataset, options: &ZarrOptions) -> Result<Self> {
+        let grid = GridReader::open(store, &dataset.grid(options)?, options).await?;
+        Ok(Self { grid: Arc::new(grid), dataset: Arc::new(dataset), definition: None })
+    }
+
+    /// Why the variable `name` is no column of the table, where it is one of the group's that cannot be read or are no columns.
+    #[must_use]
+    pub fn why_left_out(&self, name: &str) -> Option<String> {
+        self.absent().why(name)
+    }
+
+    /// What it says about the variables that are no columns.
+    pub(super) fn absent(&self) -> Absent {
+        Absent { schema: self.schema(), unreadable: self.grid.left_out.clone(), dataset: Arc::clone(&self.dataset) }
+    }
+
+    /// The same with the statement that made the table.
+    pub(super) fn with_definition(mut self, definition: Option<String>) -> Self {
+        self.definition = definition;
+        self
+    }
+}
+
+#[async_trait]
+impl TableProvider for ZarrTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.grid.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn get_table_definition(&self) -> Option<&str> {
+        self.definition.as_deref()
+    }
+
+    async fn scan(&self, state: &dyn Session, projection: Option<&Vec<usize>>, _filters: &[Expr], limit: Option<usize>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let projection = projection.cloned().unwrap_or_else(|| (0..self.grid.columns.len()).collect());
+        let partitions = state.config().target_partitions();
+        Ok(Arc::new(ZarrScanExec::try_new(Arc::clone(&self.grid), projection, partitions, limit)?))
+    }
+}

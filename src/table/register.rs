@@ -1,0 +1,57 @@
+//! One call that makes a session read Zarr.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::prelude::SessionContext;
+
+use super::catalog::ZarrCatalogList;
+use super::explain::Opened;
+use super::factory::ZarrTableFactory;
+use super::functions::{ReadZarr, ZarrMetadata};
+
+/// Make `ctx` read Zarr: `CREATE EXTERNAL TABLE … STORED AS ZARR`, `FROM 'store.zarr'`, `read_zarr(…)` and `zarr_metadata(…)`.
+///
+/// It may be called before or after [`SessionContext::enable_url_table`], and twice.
+///
+/// ```
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use datafusion::prelude::SessionContext;
+/// use datafusion_zarr::register_zarr;
+///
+/// let ctx = SessionContext::new();
+/// register_zarr(&ctx)?;
+///
+/// let store = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/air_temperature_small.zarr");
+/// let from_path = ctx.sql(&format!("SELECT max(air) FROM '{store}' WHERE lat > 50")).await?;
+/// let from_function = ctx.sql(&format!("SELECT air FROM read_zarr('{store}', 'mask_and_scale=false')")).await?;
+/// let described = ctx.sql(&format!("SELECT name, dims, units FROM zarr_metadata('{store}')")).await?;
+///
+/// ctx.sql(&format!("CREATE EXTERNAL TABLE air STORED AS ZARR LOCATION '{store}' OPTIONS (time_unit 's')")).await?;
+/// assert_eq!(ctx.table("air").await?.count().await?, 20 * 25 * 53);
+/// # Ok::<(), datafusion::error::DataFusionError>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+/// None now; a later version may refuse a session that it cannot extend.
+pub fn register_zarr(ctx: &SessionContext) -> Result<()> {
+    let state = ctx.state_ref();
+    let mut state = state.write();
+    let opened = match state.config().get_extension::<Opened>() {
+        Some(opened) => opened,
+        None => {
+            let opened = Arc::new(Opened::default());
+            state.config_mut().set_extension(Arc::clone(&opened));
+            opened
+        }
+    };
+    state.table_factories_mut().insert("ZARR".into(), Arc::new(ZarrTableFactory));
+    state.register_udtf("read_zarr", Arc::new(ReadZarr));
+    state.register_udtf("zarr_metadata", Arc::new(ZarrMetadata));
+    if !state.catalog_list().is::<ZarrCatalogList>() {
+        let inner = Arc::clone(state.catalog_list());
+        let runtime = Arc::clone(state.runtime_env());
+        state.register_catalog_list(Arc::new(ZarrCatalogList::new(inner, runtime, opened)));
+    }
+    Ok(())
+}

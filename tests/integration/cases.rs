@@ -1,0 +1,289 @@
+//! The cases of `fixtures/cases.jsonl`: queries over small real stores, with the rows that xarray and zarr-python give.
+//!
+//! The rules of comparison are those of `fixtures/README.md`. The chunk budgets (`max_data_chunks_read`) are not checked yet.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::temporal_conversions::{timestamp_ns_to_datetime, timestamp_us_to_datetime};
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::error::DataFusionError;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_zarr::{explain_error, register_zarr};
+use futures::StreamExt;
+use serde_json::{Map, Value};
+
+use crate::cell::{Cell, Row, rows};
+use crate::fixtures;
+
+/// Cases that cannot pass yet, and why. One that passes must be taken off the list: the test says so.
+const WAITING: &[(&str, &str)] = &[];
+
+/// A case may take so long.
+const LIMIT: Duration = Duration::from_secs(60);
+/// And one that waits for something; some of those scan 10^12 rows for now.
+const LIMIT_WAITING: Duration = Duration::from_secs(5);
+
+/// One line of `cases.jsonl`.
+struct Case {
+    id: String,
+    /// Name, store and options of each table.
+    tables: Vec<(String, String, Map<String, Value>)>,
+    sql: String,
+    columns: Vec<String>,
+    expected: Expected,
+    ordered: bool,
+    rel_tol: f64,
+    abs_tol: f64,
+}
+
+enum Expected {
+    Rows(Vec<Row>),
+    /// The rows, or any error.
+    RowsOrError(Vec<Row>),
+    /// An error with this text, in lower case.
+    Error(String),
+}
+
+impl Case {
+    fn parse(line: &str) -> Self {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let text = |v: &Value| v.as_str().unwrap().to_owned();
+        let table = |name: String, v: &Value| (name, text(&v["store"]), v["options"].as_object().unwrap().clone());
+        let mut tables = vec![table(text(&case["table"]), &case)];
+        for (name, v) in case.get("tables").and_then(Value::as_object).into_iter().flatten() {
+            tables.push(table(name.clone(), v));
+        }
+        let rows = || case["rows"].as_array().unwrap().iter().map(|r| r.as_array().unwrap().iter().map(cell).collect());
+        let expected = match case["error_contains"].as_str() {
+            Some(part) => Expected::Error(part.to_lowercase()),
+            None if case.get("or_error") == Some(&Value::Bool(true)) => Expected::RowsOrError(rows().collect()),
+            None => Expected::Rows(rows().collect()),
+        };
+        Self {
+            id: text(&case["id"]),
+            tables,
+            sql: text(&case["sql"]),
+            columns: case["columns"].as_array().unwrap().iter().map(text).collect(),
+            expected,
+            ordered: case["ordered"].as_bool().unwrap(),
+            rel_tol: case["rel_tol"].as_f64().unwrap(),
+            abs_tol: case.get("abs_tol").and_then(Value::as_f64).unwrap_or(0.0),
+        }
+    }
+
+    /// Register the tables and run the query.
+    async fn answer(&self, config: SessionConfig) -> Result<Answer, String> {
+        let ctx = SessionContext::new_with_config(config);
+        register_zarr(&ctx).map_err(|e| e.to_string())?;
+        match self.collect(&ctx).await {
+            Ok(answer) => Ok(answer),
+            Err(e) => Err(explain_error(&ctx, e).await.to_string()),
+        }
+    }
+
+    async fn collect(&self, ctx: &SessionContext) -> Result<Answer, DataFusionError> {
+        for (name, store, options) in &self.tables {
+            let location = fixtures().join("stores").join(store);
+            let pairs: Vec<String> = options.iter().map(|(k, v)| format!("'{k}' '{}'", v.as_str().unwrap())).collect();
+            let options = if pairs.is_empty() { String::new() } else { format!(" OPTIONS ({})", pairs.join(", ")) };
+            let location = location.display();
+            let statement = format!(r#"CREATE EXTERNAL TABLE "{name}" STORED AS ZARR LOCATION '{location}'{options}"#);
+            ctx.sql(&statement).await?.collect().await?;
+        }
+        let frame = ctx.sql(&self.sql).await?;
+        let columns = frame.schema().fields().iter().map(|f| f.name().clone()).collect();
+        Ok(Answer { columns, rows: rows(&frame.collect().await?).into_iter().map(|r| r.into_iter().map(timeless).collect()).collect() })
+    }
+
+    /// What is wrong with the answer, if anything is.
+    fn check(&self, answer: Result<Answer, String>) -> Result<(), String> {
+        match (&self.expected, answer) {
+            (Expected::Error(part), Err(message)) if message.to_lowercase().contains(part) => Ok(()),
+            (Expected::Error(part), Err(message)) => Err(format!("got the error {message:?}, expected one with {part:?}")),
+            (Expected::Error(part), Ok(answer)) => {
+                Err(format!("got {}, expected an error with {part:?}", some(&answer.rows)))
+            }
+            (Expected::RowsOrError(_), Err(_)) => Ok(()),
+            (Expected::Rows(want), Err(message)) => Err(format!("got the error {message:?}, expected {}", some(want))),
+            (Expected::Rows(want) | Expected::RowsOrError(want), Ok(answer)) => {
+                let same_name = |(a, b): (&String, &String)| a.eq_ignore_ascii_case(b);
+                if answer.columns.len() != self.columns.len() || !answer.columns.iter().zip(&self.columns).all(same_name) {
+                    return Err(format!("got columns {:?}, expected {:?}", answer.columns, self.columns));
+                }
+                self.compare(want, answer.rows)
+            }
+        }
+    }
+
+    fn compare(&self, want: &[Row], mut got: Vec<Row>) -> Result<(), String> {
+        if want.len() != got.len() {
+            return Err(format!("got {} rows, expected {}: got {}, expected {}", got.len(), want.len(), some(&got), some(want)));
+        }
+        let mut want: Vec<&Row> = want.iter().collect();
+        if !self.ordered {
+            got.sort_by_cached_key(sort_key);
+            want.sort_by_cached_key(|r| sort_key(r));
+        }
+        let differing = want.iter().zip(&got).position(|(a, b)| !self.same_row(a, b));
+        let Some(row) = differing else { return Ok(()) };
+        if self.ordered {
+            return Err(format!("row {row}: got {:?}, expected {:?}", got[row], want[row]));
+        }
+        // Near ties may sort differently: match one by one.
+        for row in want {
+            match got.iter().position(|r| self.same_row(row, r)) {
+                Some(i) => drop(got.swap_remove(i)),
+                None => return Err(format!("expected row {row:?} is not among the result, with {}", some(&got))),
+            }
+        }
+        Ok(())
+    }
+
+    fn same_row(&self, want: &Row, got: &Row) -> bool {
+        want.len() == got.len() && want.iter().zip(got).all(|(a, b)| self.same(a.as_ref(), b.as_ref()))
+    }
+
+    fn same(&self, want: Option<&Cell>, got: Option<&Cell>) -> bool {
+        match (want, got) {
+            (None, None) => true,
+            (Some(Cell::Int(a)), Some(Cell::Int(b))) => a == b,
+            (Some(Cell::Bool(a)), Some(Cell::Bool(b))) => a == b,
+            (Some(Cell::Text(a)), Some(Cell::Text(b))) => a == b,
+            (Some(a), Some(b)) => match (a.number(), b.number()) {
+                (Some(a), Some(b)) => (a - b).abs() <= (self.rel_tol * a.abs().max(b.abs())).max(self.abs_tol),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+/// The result of a query.
+struct Answer {
+    columns: Vec<String>,
+    rows: Vec<Row>,
+}
+
+/// A value of a case: numbers without a point are integers, timestamps are text.
+fn cell(value: &Value) -> Option<Cell> {
+    match value {
+        Value::Null => None,
+        Value::Bool(b) => Some(Cell::Bool(*b)),
+        Value::String(s) => Some(Cell::Text(short(s))),
+        Value::Number(n) => Some(match (n.as_i64(), n.as_u64()) {
+            (Some(i), _) => Cell::Int(i.into()),
+            (None, Some(u)) => Cell::Int(u.into()),
+            (None, None) => Cell::Float(n.as_f64().unwrap()),
+        }),
+        other => panic!("a case holds {other}"),
+    }
+}
+
+/// The same with timestamps as text.
+fn timeless(cell: Option<Cell>) -> Option<Cell> {
+    match cell {
+        Some(Cell::Time(ns)) => {
+            let time = if ns % 1000 == 0 {
+                timestamp_us_to_datetime(i64::try_from(ns / 1000).unwrap())
+            } else {
+                timestamp_ns_to_datetime(i64::try_from(ns).unwrap())
+            };
+            Some(Cell::Text(short(format!("{:?}", time.unwrap()).trim_start_matches('+'))))
+        }
+        Some(Cell::Text(s)) => Some(Cell::Text(short(&s))),
+        other => other,
+    }
+}
+
+/// A timestamp without trailing zeros of its fraction; any other text as it is.
+fn short(text: &str) -> String {
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    match text.split_once('.') {
+        Some((time, fraction)) if digits(fraction) && time.contains('T') && time.matches(':').count() == 2 => {
+            let fraction = fraction.trim_end_matches('0');
+            if fraction.is_empty() { time.to_owned() } else { format!("{time}.{fraction}") }
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// Exact values first, then floats to nine digits.
+fn sort_key(row: &Row) -> (Vec<String>, Vec<String>) {
+    let (floats, exact): (Vec<_>, Vec<_>) = row.iter().partition(|c| matches!(c, Some(Cell::Float(_))));
+    let nine = |c: &Option<Cell>| format!("{:+.8e}", c.as_ref().and_then(Cell::number).unwrap_or_default() + 0.0);
+    (exact.iter().map(|c| format!("{c:?}")).collect(), floats.into_iter().map(nine).collect())
+}
+
+/// The first rows.
+fn some(rows: &[Row]) -> String {
+    let more = if rows.len() > 3 { format!(" and {} more", rows.len() - 3) } else { String::new() };
+    format!("{:?}{more}", &rows[..rows.len().min(3)])
+}
+
+fn cases() -> Vec<Case> {
+    let text = std::fs::read_to_string(fixtures().join("cases.jsonl")).unwrap();
+    text.lines().map(Case::parse).collect()
+}
+
+fn waiting(id: &str) -> Option<&'static str> {
+    WAITING.iter().find(|(w, _)| *w == id).map(|(_, reason)| *reason)
+}
+
+/// Run one case; what is wrong with it, if anything is.
+async fn outcome(case: &Arc<Case>, config: SessionConfig) -> Result<(), String> {
+    let limit = if waiting(&case.id).is_some() { LIMIT_WAITING } else { LIMIT };
+    let running = Arc::clone(case);
+    let task = SpawnedTask::spawn(async move { running.answer(config).await });
+    match tokio::time::timeout(limit, task.join()).await {
+        Err(_) => Err(format!("no answer within {limit:?}")),
+        Ok(Err(e)) => Err(format!("panicked: {e}")),
+        Ok(Ok(answer)) => case.check(answer),
+    }
+}
+
+/// Run every case, and fail with a line for each that is not as it should be.
+async fn run(config: SessionConfig) {
+    let only = std::env::var("ZARR_CASES").unwrap_or_default();
+    let config = config.with_information_schema(true);
+    let chosen = cases().into_iter().filter(|c| c.id.starts_with(&only)).map(Arc::new);
+    let mut outcomes = futures::stream::iter(chosen)
+        .map(|case| {
+            let config = config.clone();
+            async move { (outcome(&case, config).await, case) }
+        })
+        .buffered(4);
+    let (mut passed, mut failures) = (0, Vec::new());
+    while let Some((outcome, case)) = outcomes.next().await {
+        match (outcome, waiting(&case.id)) {
+            (Ok(()), None) => passed += 1,
+            (Err(_), Some(_)) => {}
+            (Ok(()), Some(reason)) => failures.push(format!("{}: passes and is on the list WAITING ({reason}): take it off", case.id)),
+            (Err(e), None) => failures.push(format!("{}: {e}\n    {}", case.id, case.sql)),
+        }
+    }
+    eprintln!("{passed} cases passed, {} wait, {} failed", WAITING.len(), failures.len());
+    assert!(failures.is_empty(), "{} of the cases failed:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_cases() {
+    run(SessionConfig::new()).await;
+}
+
+/// Batches of three rows, and more partitions than most of the stores have chunks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_cases_in_small_pieces() {
+    run(SessionConfig::new().with_batch_size(3).with_target_partitions(7)).await;
+}
+
+#[test]
+fn waiting_cases_exist() {
+    let cases = cases();
+    let ids: HashSet<&str> = cases.iter().map(|c| c.id.as_str()).collect();
+    assert_eq!(ids.len(), cases.len(), "ids are unique");
+    for (id, _) in WAITING {
+        assert!(ids.contains(id), "{id} is on the list WAITING and is no case");
+    }
+}

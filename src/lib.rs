@@ -1,4 +1,4 @@
-//! SQL over Zarr with Apache DataFusion.
+#![doc = include_str!("../README.md")]
 
 mod dataset;
 mod error;
@@ -6,11 +6,10 @@ mod exec;
 mod options;
 mod planning;
 mod read;
-#[doc(hidden)]
-pub mod store;
+mod store;
 mod table;
 
-pub use dataset::cf::{Calendar, TimeUnit};
+pub use dataset::cf::TimeUnit;
 pub use error::{Error, Result};
 pub use exec::ZarrScanExec;
 pub use options::{Flag, ZarrOptions};

@@ -92,7 +92,11 @@ fn main() -> ExitCode {
         let _ = Arguments::command().error(ErrorKind::ValueValidation, wrong).print();
         return ExitCode::from(2);
     }
-    let done = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Stop::from).and_then(|r| r.block_on(run(&arguments)));
+    let done = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Stop::from)
+        .and_then(|r| r.block_on(run(&arguments)));
     match done {
         Ok(()) | Err(Stop::BrokenPipe) => ExitCode::SUCCESS,
         Err(Stop::Failed(error)) => {
@@ -111,10 +115,16 @@ impl Arguments {
     fn check(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
         if let Some(store) = self.stores.iter().find(|s| !seen.insert(table_name(s))) {
-            return Err(format!("two stores would be the table `{}`; name the table with CREATE EXTERNAL TABLE", table_name(store)));
+            return Err(format!(
+                "two stores would be the table `{}`; name the table with CREATE EXTERNAL TABLE",
+                table_name(store)
+            ));
         }
         if self.reads_stdin() && io::stdin().is_terminal() {
-            return Err("there is no statement; give one with -c, as in: zarr-sql -c \"SELECT * FROM 'store.zarr' LIMIT 10\"".into());
+            return Err(
+                "there is no statement; give one with -c, as in: zarr-sql -c \"SELECT * FROM 'store.zarr' LIMIT 10\""
+                    .into(),
+            );
         }
         Ok(())
     }
@@ -123,12 +133,15 @@ impl Arguments {
 async fn run(arguments: &Arguments) -> Result<(), Stop> {
     let ctx = session()?;
     for store in &arguments.stores {
-        let table = ZarrTable::open_with(store, &ZarrOptions::default(), &ctx.runtime_env()).await.map_err(DataFusionError::from)?;
+        let table = ZarrTable::open_with(store, &ZarrOptions::default(), &ctx.runtime_env())
+            .await
+            .map_err(DataFusionError::from)?;
         ctx.register_table(TableReference::bare(table_name(store)), Arc::new(table))?;
     }
     let shell = Shell { ctx, format: arguments.format, timing: !arguments.quiet && io::stderr().is_terminal() };
     for file in &arguments.file {
-        let sql = std::fs::read_to_string(file).map_err(|e| DataFusionError::External(format!("cannot read `{}`: {e}", file.display()).into()))?;
+        let sql = std::fs::read_to_string(file)
+            .map_err(|e| DataFusionError::External(format!("cannot read `{}`: {e}", file.display()).into()))?;
         shell.run(&sql).await?;
     }
     for sql in &arguments.command {
@@ -191,8 +204,11 @@ impl Shell {
     fn parse(&self, sql: &str) -> Result<impl IntoIterator<Item = Statement>, DataFusionError> {
         let config = self.ctx.copied_config();
         let options = &config.options().sql_parser;
-        let dialect = dialect_from_str(options.dialect).ok_or_else(|| DataFusionError::Plan(format!("there is no SQL dialect `{}`", options.dialect)))?;
-        let builder = DFParserBuilder::new(sql).with_dialect(dialect.as_ref()).with_recursion_limit(options.recursion_limit.get());
+        let dialect = dialect_from_str(options.dialect)
+            .ok_or_else(|| DataFusionError::Plan(format!("there is no SQL dialect `{}`", options.dialect)))?;
+        let builder = DFParserBuilder::new(sql)
+            .with_dialect(dialect.as_ref())
+            .with_recursion_limit(options.recursion_limit.get());
         builder.build()?.parse_statements()
     }
 
@@ -204,7 +220,8 @@ impl Shell {
         let options = (&config.options().format).try_into()?;
         let rows = output::print(self.format, frame.execute_stream().await?, &options).await?;
         if self.timing {
-            let _ = writeln!(io::stderr(), "{rows} row(s) fetched. Elapsed {:.3} seconds.", start.elapsed().as_secs_f64());
+            let _ =
+                writeln!(io::stderr(), "{rows} row(s) fetched. Elapsed {:.3} seconds.", start.elapsed().as_secs_f64());
         }
         Ok(())
     }
@@ -233,5 +250,10 @@ fn sentence(error: &DataFusionError) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    text.split(DataFusionError::BACK_TRACE_SEP).next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+    text.split(DataFusionError::BACK_TRACE_SEP)
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }

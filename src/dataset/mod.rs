@@ -2,7 +2,7 @@
 //!
 //! Pure metadata: nothing here reads a chunk, and nothing knows DataFusion.
 
-pub mod cf;
+pub(crate) mod cf;
 mod field;
 mod grid;
 mod group;

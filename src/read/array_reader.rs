@@ -106,6 +106,14 @@ impl ArrayReader {
         Ok(assembly.finish(&self.array))
     }
 
+    /// Codecs of what is decoded at once.
+    fn chunk_codecs(&self) -> &Codecs {
+        match (&self.per_shard, self.codecs.sharding()) {
+            (Some(_), Some(sharding)) => sharding.inner(),
+            _ => &self.codecs,
+        }
+    }
+
     fn element_size(&self) -> Option<usize> {
         self.array.data_type.fixed_size()
     }
@@ -130,7 +138,9 @@ impl ArrayReader {
     async fn read_chunk(&self, chunk: &[u64], fetched: Option<Option<Bytes>>, request: &Request, assembly: &mut Assembly, context: &mut ReadContext) -> Result<()> {
         let part = request.part(&self.grid, chunk);
         if let (true, Assembly::Fixed { out, .. }) = (part.is_whole_request, &mut *assembly) {
-            let found = self.with_encoded(chunk, fetched, context, |encoded, scratch| self.codecs.decode(encoded, &part.shape, out.bytes_mut(), scratch)).await?;
+            let raw = fetched.is_none() && self.chunk_codecs().is_raw();
+            let found = if raw { self.read_raw(chunk, out.bytes_mut(), context).await? } else { self.with_encoded(chunk, fetched, context, |encoded, scratch| self.chunk_codecs().decode(encoded, &part.shape, out.bytes_mut(), scratch)).await?
+            };
             if !found {
                 assembly.fill(&part, &self.array);
             }
@@ -156,14 +166,14 @@ impl ArrayReader {
         let Some(size) = self.element_size() else {
             let mut elements = None;
             let decode = |encoded: &[u8], scratch: &mut Scratch| {
-                elements = Some(self.codecs.decode_variable(encoded, shape, scratch)?);
+                elements = Some(self.chunk_codecs().decode_variable(encoded, shape, scratch)?);
                 Ok(())
             };
             self.with_encoded(chunk, fetched, context, decode).await?;
             return Ok(elements.map_or(Chunk::Missing, Chunk::Variable));
         };
         let mut buffer = context.pool.take(self.bytes_of(shape, size)?);
-        let found = self.with_encoded(chunk, fetched, context, |encoded, scratch| self.codecs.decode(encoded, shape, buffer.bytes_mut(), scratch)).await?;
+        let found = self.with_encoded(chunk, fetched, context, |encoded, scratch| self.chunk_codecs().decode(encoded, shape, buffer.bytes_mut(), scratch)).await?;
         Ok(if found { Chunk::Fixed(buffer) } else { Chunk::Missing })
     }
 
@@ -183,13 +193,25 @@ impl ArrayReader {
             None => {
                 let Some(place) = self.place(chunk, Some((&mut *files, &mut *scratch))).await? else { return Ok(false) };
                 let Some(path) = self.store.local_path(&place.key) else { return Ok(false) };
-                match files.read(&place.key, path, place.range, place.limit)? {
+                match files.read(&place.key, &path, place.range, place.limit)? {
                     Some(encoded) => decode(encoded, scratch),
                     None => return Ok(false),
                 }
             }
         };
         outcome.map(|()| true).map_err(|reason| self.corrupt(chunk, &reason))
+    }
+
+    /// Read a local chunk that needs no decoding; `false` where it was never written.
+    async fn read_raw(&self, chunk: &[u64], out: &mut [u8], context: &mut ReadContext) -> Result<bool> {
+        let ReadContext { files, scratch, .. } = context;
+        let Some(place) = self.place(chunk, Some((&mut *files, scratch))).await? else { return Ok(false) };
+        let Some(path) = self.store.local_path(&place.key) else { return Ok(false) };
+        let read = files.read_into(&place.key, &path, place.range, out);
+        read.map_err(|e| match e {
+            Error::Store { source, .. } => self.corrupt(chunk, &source.to_string()),
+            e => e,
+        })
     }
 
     fn corrupt(&self, chunk: &[u64], reason: &str) -> Error {
@@ -232,7 +254,7 @@ impl ArrayReader {
         let Some(size) = self.element_size() else { return MAX_BYTES };
         let shape = self.grid.stored_shape(chunk);
         let decoded = shape.iter().fold(size as u64, |n, l| n.saturating_mul(*l));
-        let index = self.codecs.sharding().and_then(|s| s.index_size(&shape).ok()).unwrap_or(0);
+        let index = self.chunk_codecs().sharding().and_then(|s| s.index_size(&shape).ok()).unwrap_or(0);
         decoded.saturating_mul(2).saturating_add(index.saturating_mul(8)).saturating_add(1 << 20)
     }
 
@@ -250,7 +272,7 @@ impl ArrayReader {
         }
         let range = if sharding.index_at_start() { ByteRange::Offsets(0..size) } else { ByteRange::Suffix(size) };
         let index = match (local, self.store.local_path(key)) {
-            (Some((files, scratch)), Some(path)) => match files.read(key, path, Some(range), size)? {
+            (Some((files, scratch)), Some(path)) => match files.read(key, &path, Some(range), size)? {
                 Some(encoded) => Some(sharding.decode_index(encoded, &shape, None, scratch).map_err(corrupt)?),
                 None => None,
             },

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -16,29 +17,53 @@ pub(crate) struct LocalFiles {
 
 impl LocalFiles {
     /// The whole file, or the part `range` of it; `None` where it does not exist. More than `limit` bytes are refused before they are read.
-    pub(crate) fn read(&mut self, key: &str, path: PathBuf, range: Option<ByteRange>, limit: u64) -> Result<Option<&[u8]>> {
-        let failure = |e: std::io::Error| Error::Store { key: key.to_owned(), source: Box::new(e) };
-        if !self.open(&path).map_err(failure)? {
-            return Ok(None);
-        }
-        let Some((_, file, size)) = &mut self.open else { return Ok(None) };
-        let range = match range {
-            None => 0..*size,
-            Some(ByteRange::Offsets(r)) => r,
-            Some(ByteRange::Suffix(n)) => size.saturating_sub(n)..*size,
-        };
+    pub(crate) fn read(&mut self, key: &str, path: &Path, range: Option<ByteRange>, limit: u64) -> Result<Option<&[u8]>> {
+        let Some(range) = self.locate(key, path, range)? else { return Ok(None) };
         let length = range.end.saturating_sub(range.start);
-        if range.end > *size {
-            return Err(failure(std::io::Error::other(format!("it has {size} bytes and bytes {}..{} are needed", range.start, range.end))));
-        }
-        let length = usize::try_from(length).ok().filter(|_| length <= limit);
-        let length = length.ok_or_else(|| failure(std::io::Error::other(format!("it has {size} bytes, more than the {limit} that its chunk can need"))))?;
+        let Some(length) = usize::try_from(length).ok().filter(|_| length <= limit) else {
+            return Err(failure(key, format!("{length} bytes are more than the {limit} that its chunk can need")));
+        };
         if self.buffer.len() < length {
             self.buffer.resize(length, 0);
         }
-        let buffer = self.buffer.get_mut(..length).unwrap_or_default();
-        file.seek(SeekFrom::Start(range.start)).and_then(|_| file.read_exact(buffer)).map_err(failure)?;
-        Ok(Some(buffer))
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let outcome = self.read_at(key, range.start, buffer.get_mut(..length).unwrap_or_default());
+        self.buffer = buffer;
+        outcome?;
+        Ok(self.buffer.get(..length))
+    }
+
+    /// The same straight into `out`, which has to have the length of what is read; `false` where the file does not exist.
+    pub(crate) fn read_into(&mut self, key: &str, path: &Path, range: Option<ByteRange>, out: &mut [u8]) -> Result<bool> {
+        let Some(range) = self.locate(key, path, range)? else { return Ok(false) };
+        let length = range.end.saturating_sub(range.start);
+        if length != out.len() as u64 {
+            return Err(failure(key, format!("it has {length} bytes where its chunk has {}", out.len())));
+        }
+        self.read_at(key, range.start, out)?;
+        Ok(true)
+    }
+
+    /// Open the file and say which of its bytes `range` is.
+    fn locate(&mut self, key: &str, path: &Path, range: Option<ByteRange>) -> Result<Option<Range<u64>>> {
+        if !self.open(path).map_err(|e| failure(key, e))? {
+            return Ok(None);
+        }
+        let size = self.open.as_ref().map_or(0, |(_, _, size)| *size);
+        let range = match range {
+            None => 0..size,
+            Some(ByteRange::Offsets(r)) => r,
+            Some(ByteRange::Suffix(n)) => size.saturating_sub(n)..size,
+        };
+        if range.end > size {
+            return Err(failure(key, format!("it has {size} bytes and bytes {}..{} are needed", range.start, range.end)));
+        }
+        Ok(Some(range))
+    }
+
+    fn read_at(&mut self, key: &str, start: u64, out: &mut [u8]) -> Result<()> {
+        let Some((_, file, _)) = &mut self.open else { return Ok(()) };
+        file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(out)).map_err(|e| failure(key, e))
     }
 
     /// Open `path`, if it is not open already; `false` where there is no such file.
@@ -59,4 +84,8 @@ impl LocalFiles {
         self.open = Some((path.to_owned(), file, metadata.len()));
         Ok(true)
     }
+}
+
+fn failure(key: &str, reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::Store { key: key.to_owned(), source: reason.into() }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// How one dimension of an array is cut into chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cuts {
+pub(crate) enum Cuts {
     /// Chunks of one length; the last may reach over the end of the array.
     Regular(u64),
     /// The start of every chunk, and the end of the last one.
@@ -13,17 +13,17 @@ pub enum Cuts {
 
 /// One dimension of a chunk grid.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DimensionChunks {
+pub(crate) struct DimensionChunks {
     /// Length of the array along the dimension.
-    pub size: u64,
+    pub(crate) size: u64,
     /// Where it is cut. Lengths are never 0.
-    pub cuts: Cuts,
+    pub(crate) cuts: Cuts,
 }
 
 impl DimensionChunks {
     /// Number of chunks along the dimension.
     #[must_use]
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         match &self.cuts {
             Cuts::Regular(length) => self.size.div_ceil(*length),
             Cuts::Irregular(bounds) => u64::try_from(bounds.partition_point(|b| *b < self.size)).unwrap_or(u64::MAX),
@@ -32,7 +32,7 @@ impl DimensionChunks {
 
     /// The chunk that holds `index`, which must lie inside the array.
     #[must_use]
-    pub fn chunk_of(&self, index: u64) -> u64 {
+    pub(crate) fn chunk_of(&self, index: u64) -> u64 {
         match &self.cuts {
             Cuts::Regular(length) => index / length,
             Cuts::Irregular(bounds) => u64::try_from(bounds.partition_point(|b| *b <= index).saturating_sub(1)).unwrap_or(u64::MAX),
@@ -41,7 +41,7 @@ impl DimensionChunks {
 
     /// Where `chunk` starts.
     #[must_use]
-    pub fn start(&self, chunk: u64) -> u64 {
+    pub(crate) fn start(&self, chunk: u64) -> u64 {
         match &self.cuts {
             Cuts::Regular(length) => chunk.saturating_mul(*length),
             Cuts::Irregular(bounds) => bound(bounds, chunk).unwrap_or(self.size),
@@ -50,7 +50,7 @@ impl DimensionChunks {
 
     /// Length of `chunk` as stored, padding included.
     #[must_use]
-    pub fn stored_length(&self, chunk: u64) -> u64 {
+    pub(crate) fn stored_length(&self, chunk: u64) -> u64 {
         match &self.cuts {
             Cuts::Regular(length) => *length,
             Cuts::Irregular(bounds) => bound(bounds, chunk.saturating_add(1)).unwrap_or(self.size).saturating_sub(self.start(chunk)),
@@ -59,7 +59,7 @@ impl DimensionChunks {
 
     /// Cells of the array that `chunk` holds.
     #[must_use]
-    pub fn range(&self, chunk: u64) -> Range<u64> {
+    pub(crate) fn range(&self, chunk: u64) -> Range<u64> {
         let start = self.start(chunk);
         start.min(self.size)..start.saturating_add(self.stored_length(chunk)).min(self.size)
     }
@@ -71,43 +71,35 @@ fn bound(bounds: &[u64], i: u64) -> Option<u64> {
 
 /// The chunk grid of an array, one entry a dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChunkGrid(pub Vec<DimensionChunks>);
+pub(crate) struct ChunkGrid(pub(crate) Vec<DimensionChunks>);
 
 impl ChunkGrid {
     /// Shape of `chunk` as stored.
     #[must_use]
-    pub fn stored_shape(&self, chunk: &[u64]) -> Vec<u64> {
+    pub(crate) fn stored_shape(&self, chunk: &[u64]) -> Vec<u64> {
         self.0.iter().zip(chunk).map(|(d, c)| d.stored_length(*c)).collect()
     }
 
     /// Number of chunks of the whole grid, saturated at `u64::MAX`.
     #[must_use]
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.0.iter().fold(1, |n, d| d.count().saturating_mul(n))
     }
 }
 
 /// How chunk indices become keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChunkKeyEncoding {
+pub(crate) struct ChunkKeyEncoding {
     /// Between the indices: `/` or `.`.
-    pub separator: char,
+    pub(crate) separator: char,
     /// Whether keys start with `c` (format 3's `default`), and not with the first index (`v2`).
-    pub prefixed: bool,
+    pub(crate) prefixed: bool,
 }
 
 impl ChunkKeyEncoding {
     /// Key of `chunk`, relative to the array.
-    ///
-    /// ```
-    /// # use datafusion_zarr::store::ChunkKeyEncoding;
-    /// let v3 = ChunkKeyEncoding { separator: '/', prefixed: true };
-    /// assert_eq!((v3.key(&[1, 20]), v3.key(&[])), ("c/1/20".into(), "c".into()));
-    /// let v2 = ChunkKeyEncoding { separator: '.', prefixed: false };
-    /// assert_eq!((v2.key(&[1, 20]), v2.key(&[])), ("1.20".into(), "0".into()));
-    /// ```
     #[must_use]
-    pub fn key(self, chunk: &[u64]) -> String {
+    pub(crate) fn key(self, chunk: &[u64]) -> String {
         use std::fmt::Write;
         let mut key = String::with_capacity(chunk.len() * 4 + 1);
         if self.prefixed {
@@ -144,5 +136,13 @@ mod tests {
         assert_eq!(d.count(), 3);
         assert_eq!((0..5).map(|i| d.chunk_of(i)).collect::<Vec<_>>(), [0, 0, 1, 2, 2]);
         assert_eq!((d.range(0), d.range(1), d.range(2), d.stored_length(2)), (0..2, 2..3, 3..5, 3));
+    }
+
+    #[test]
+    fn keys_of_both_formats() {
+        let v3 = ChunkKeyEncoding { separator: '/', prefixed: true };
+        assert_eq!((v3.key(&[1, 20]), v3.key(&[])), ("c/1/20".into(), "c".into()));
+        let v2 = ChunkKeyEncoding { separator: '.', prefixed: false };
+        assert_eq!((v2.key(&[1, 20]), v2.key(&[])), ("1.20".into(), "0".into()));
     }
 }

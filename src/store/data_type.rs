@@ -2,7 +2,7 @@
 
 /// Byte order of the elements of an array or of a structure's field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Endian {
+pub(crate) enum Endian {
     /// Least significant byte first.
     Little,
     /// Most significant byte first.
@@ -11,12 +11,12 @@ pub enum Endian {
 
 impl Endian {
     /// Byte order of this machine, and of every decoded element.
-    pub const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
+    pub(crate) const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
 }
 
 /// Unit of a numpy `datetime64` or `timedelta64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NumpyUnit {
+pub(crate) enum NumpyUnit {
     /// Calendar years since 1970.
     Year,
     /// Calendar months since January 1970.
@@ -49,20 +49,20 @@ pub enum NumpyUnit {
 
 /// A field of a structured data type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StructField {
+pub(crate) struct StructField {
     /// Name of the field.
-    pub name: String,
+    pub(crate) name: String,
     /// Its type; always of a fixed size.
-    pub data_type: DataType,
+    pub(crate) data_type: DataType,
     /// Offset of its first byte inside the element.
-    pub offset: usize,
+    pub(crate) offset: usize,
     /// Byte order in which the field is stored, since a structure is never byte-swapped as a whole.
-    pub endian: Endian,
+    pub(crate) endian: Endian,
 }
 
 /// The type of the elements of an array, apart from byte order, which belongs to the codecs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DataType {
+pub(crate) enum DataType {
     /// One byte, zero or not.
     Bool,
     /// Signed 8-bit integer.
@@ -124,7 +124,7 @@ pub enum DataType {
 impl DataType {
     /// Bytes of one element, `None` where elements have lengths of their own.
     #[must_use]
-    pub fn fixed_size(&self) -> Option<usize> {
+    pub(crate) fn fixed_size(&self) -> Option<usize> {
         Some(match self {
             Self::Bool | Self::Int8 | Self::UInt8 => 1,
             Self::Int16 | Self::UInt16 | Self::Float16 | Self::BFloat16 => 2,
@@ -139,7 +139,7 @@ impl DataType {
 
     /// Bytes of the units whose byte order `endian` of the `bytes` codec speaks of; 1 where there is nothing to swap.
     #[must_use]
-    pub fn swap_unit(&self) -> usize {
+    pub(crate) fn swap_unit(&self) -> usize {
         match self {
             Self::FixedBytes(_) | Self::Raw(_) | Self::Struct(..) | Self::String | Self::Bytes => 1,
             Self::FixedUtf32(_) | Self::Complex64 => 4,

@@ -9,7 +9,7 @@ use serde_json::Value;
 ///
 /// # Errors
 /// What the parser says of text that is no JSON, is nested deeper than 128 levels, or is not UTF-8.
-pub fn parse(bytes: &[u8]) -> Result<Value, String> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     match serde_json::from_slice(bytes) {
         Ok(value) => Ok(value),
         Err(first) => {

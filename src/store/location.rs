@@ -6,27 +6,20 @@ use crate::error::{Error, Result};
 
 /// Where a store lies, and which group of it is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Location {
+pub(crate) struct Location {
     /// The store's root as a URL, without a trailing slash in its path.
-    pub url: Url,
+    pub(crate) url: Url,
     /// Path of the group inside the store, empty for the root.
-    pub group: String,
+    pub(crate) group: String,
 }
 
 impl Location {
     /// Read `text` as a location: a URL, or a path of the local file system. The first path component that ends in `.zarr` is taken for
     /// the store, and what follows for a group inside it; without such a component all of it is the store.
     ///
-    /// ```
-    /// # use datafusion_zarr::store::Location;
-    /// let l = Location::parse("s3://bucket/era5.zarr/forecast/")?;
-    /// assert_eq!((l.url.as_str(), l.group.as_str()), ("s3://bucket/era5.zarr", "forecast"));
-    /// # Ok::<(), datafusion_zarr::Error>(())
-    /// ```
-    ///
     /// # Errors
     /// Text that is neither a URL nor a path.
-    pub fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let whole = Self::whole(text)?;
         let path = whole.url.path().to_owned();
         let mut end = 0;
@@ -47,7 +40,7 @@ impl Location {
     ///
     /// # Errors
     /// As [`Self::parse`].
-    pub fn whole(text: &str) -> Result<Self> {
+    pub(crate) fn whole(text: &str) -> Result<Self> {
         let bad = |reason: String| Error::NotFound { location: text.to_owned(), reason };
         let mut url = if has_scheme(text) {
             Url::parse(text).map_err(|e| bad(e.to_string()))?
@@ -68,7 +61,7 @@ impl Location {
 
     /// Whether `text` has the shape of a location of a store: a path component ends in `.zarr`.
     #[must_use]
-    pub fn names_a_store(text: &str) -> bool {
+    pub(crate) fn names_a_store(text: &str) -> bool {
         text.split('/').any(|c| c.len() > ".zarr".len() && c.ends_with(".zarr"))
     }
 }
@@ -93,6 +86,8 @@ mod tests {
         assert_eq!((l.url.path(), l.group.as_str()), ("/data/a%20b/x.zarr", "g h/r10m"));
         let l = Location::parse("/data/plain/store/").unwrap();
         assert_eq!((l.url.path(), l.group.as_str()), ("/data/plain/store", ""));
+        let l = Location::parse("s3://bucket/era5.zarr/forecast/").unwrap();
+        assert_eq!((l.url.as_str(), l.group.as_str()), ("s3://bucket/era5.zarr", "forecast"));
         let l = Location::parse("memory:///x.zarr").unwrap();
         assert_eq!((l.url.scheme(), l.url.path(), l.group.as_str()), ("memory", "/x.zarr", ""));
         assert!(Location::parse("rel.zarr").unwrap().url.path().ends_with("/rel.zarr"));

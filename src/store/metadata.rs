@@ -9,7 +9,7 @@ use super::{data_type_json, fill_value, metadata_v2, metadata_v3};
 
 /// Version of the Zarr format that wrote a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ZarrFormat {
+pub(crate) enum ZarrFormat {
     /// `.zarray`, `.zgroup`, `.zattrs`.
     V2,
     /// `zarr.json`.
@@ -18,27 +18,27 @@ pub enum ZarrFormat {
 
 /// What an array's metadata says, checked: lengths of chunks are not 0, and the number of cells fits a u64.
 #[derive(Debug, Clone)]
-pub struct ArrayMetadata {
+pub(crate) struct ArrayMetadata {
     /// Path inside the store, without a leading slash; empty for an array that is the whole store.
-    pub path: String,
+    pub(crate) path: String,
     /// Format that it was written in.
-    pub format: ZarrFormat,
+    pub(crate) format: ZarrFormat,
     /// Length along each dimension.
-    pub shape: Vec<u64>,
+    pub(crate) shape: Vec<u64>,
     /// Type of the elements.
-    pub data_type: DataType,
+    pub(crate) data_type: DataType,
     /// How the array is cut into chunks (into shards, where it is sharded).
-    pub chunk_grid: ChunkGrid,
+    pub(crate) chunk_grid: ChunkGrid,
     /// How chunks are named.
-    pub chunk_keys: ChunkKeyEncoding,
+    pub(crate) chunk_keys: ChunkKeyEncoding,
     /// The codecs, in the order of encoding.
-    pub codecs: Vec<CodecMetadata>,
+    pub(crate) codecs: Vec<CodecMetadata>,
     /// Native-endian bytes of the element that stands for unwritten ones; `None` for `null`.
-    pub fill_value: Option<Vec<u8>>,
+    pub(crate) fill_value: Option<Vec<u8>>,
     /// Names of the dimensions, where the array has any.
-    pub dimension_names: Option<Vec<String>>,
+    pub(crate) dimension_names: Option<Vec<String>>,
     /// The user's attributes.
-    pub attributes: Map<String, Value>,
+    pub(crate) attributes: Map<String, Value>,
 }
 
 /// More dimensions than any real array has, and than numpy allows.
@@ -49,7 +49,7 @@ impl ArrayMetadata {
     ///
     /// # Errors
     /// A clause that says what is missing, not valid, or not supported.
-    pub fn parse(path: &str, document: &Value, attributes: Option<&Map<String, Value>>) -> Result<Self, String> {
+    pub(crate) fn parse(path: &str, document: &Value, attributes: Option<&Map<String, Value>>) -> Result<Self, String> {
         if document.get("node_type").is_some() || document.get("zarr_format").and_then(Value::as_u64) == Some(3) {
             metadata_v3::parse(path, document)
         } else {
@@ -59,7 +59,7 @@ impl ArrayMetadata {
 
     /// The last part of the path; the name `fallback` for an array that is the whole store.
     #[must_use]
-    pub fn name<'a>(&'a self, fallback: &'a str) -> &'a str {
+    pub(crate) fn name<'a>(&'a self, fallback: &'a str) -> &'a str {
         match self.path.rsplit('/').next() {
             Some(name) if !name.is_empty() => name,
             _ => fallback,
@@ -68,13 +68,13 @@ impl ArrayMetadata {
 
     /// Number of cells.
     #[must_use]
-    pub fn cells(&self) -> u64 {
+    pub(crate) fn cells(&self) -> u64 {
         self.shape.iter().product()
     }
 
     /// Key of a chunk, relative to the store.
     #[must_use]
-    pub fn chunk_key(&self, chunk: &[u64]) -> String {
+    pub(crate) fn chunk_key(&self, chunk: &[u64]) -> String {
         join(&self.path, &self.chunk_keys.key(chunk))
     }
 }

@@ -21,18 +21,18 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-pub use chunk_grid::{ChunkGrid, ChunkKeyEncoding, Cuts, DimensionChunks};
+pub(crate) use chunk_grid::{ChunkGrid, ChunkKeyEncoding, Cuts, DimensionChunks};
 pub(crate) use hierarchy::{Hierarchy, Node, OpenOptions};
-pub use location::Location;
+pub(crate) use location::Location;
 pub(crate) use metadata::join;
-pub use metadata::{ArrayMetadata, ZarrFormat};
-pub use object::ObjectStoreReader;
+pub(crate) use metadata::{ArrayMetadata, ZarrFormat};
+pub(crate) use object::ObjectStoreReader;
 
 use crate::error::Result;
 
 /// Which bytes of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ByteRange {
+pub(crate) enum ByteRange {
     /// These offsets.
     Offsets(std::ops::Range<u64>),
     /// So many bytes at the end.
@@ -41,7 +41,7 @@ pub enum ByteRange {
 
 /// A store of Zarr keys. Keys are relative to the store's root.
 #[async_trait]
-pub trait ReadableStore: Debug + Send + Sync {
+pub(crate) trait ReadableStore: Debug + Send + Sync {
     /// The whole object; `None` where the key does not exist.
     ///
     /// # Errors

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
+use object_store::{GetOptions, GetRange, ObjectStore};
 
 use super::{ByteRange, ReadableStore};
 use crate::error::{Error, Result};
 
 /// The keys under one prefix of an object store.
 #[derive(Debug, Clone)]
-pub struct ObjectStoreReader {
+pub(crate) struct ObjectStoreReader {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     local_root: Option<PathBuf>,
@@ -23,13 +23,13 @@ pub struct ObjectStoreReader {
 impl ObjectStoreReader {
     /// The keys of `store` under `prefix`.
     #[must_use]
-    pub fn new(store: Arc<dyn ObjectStore>, prefix: Path) -> Self {
+    pub(crate) fn new(store: Arc<dyn ObjectStore>, prefix: Path) -> Self {
         Self { store, prefix, local_root: None }
     }
 
     /// The files under `root`, which is where `prefix` of `store` lies on the local file system.
     #[must_use]
-    pub fn local(store: Arc<dyn ObjectStore>, prefix: Path, root: PathBuf) -> Self {
+    pub(crate) fn local(store: Arc<dyn ObjectStore>, prefix: Path, root: PathBuf) -> Self {
         Self { store, prefix, local_root: Some(root) }
     }
 
@@ -107,6 +107,7 @@ impl ReadableStore for ObjectStoreReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use object_store::ObjectStoreExt;
     use object_store::local::LocalFileSystem;
     use object_store::memory::InMemory;
 

@@ -138,7 +138,8 @@ impl SchemaProvider for ZarrSchema {
 
 /// Whether `name` is a file of the local file system inside a folder that is called like a store.
 fn is_other_file(name: &str) -> bool {
-    let file = Location::whole(name).ok().filter(|l| !l.url.path().ends_with(".zarr")).and_then(|l| l.url.to_file_path().ok());
+    let file =
+        Location::whole(name).ok().filter(|l| !l.url.path().ends_with(".zarr")).and_then(|l| l.url.to_file_path().ok());
     file.is_some_and(|path| path.is_file())
 }
 

@@ -87,7 +87,9 @@ pub async fn explain_error(ctx: &SessionContext, error: DataFusionError) -> Data
     let SchemaError::FieldNotFound { field, valid_fields } = schema_error.as_ref() else { return error };
     let reason = match registered(ctx, &field.name, valid_fields).await {
         Some(reason) => Some(reason),
-        None => ctx.state_ref().read().config().get_extension::<Opened>().and_then(|o| o.why(&field.name, valid_fields)),
+        None => {
+            ctx.state_ref().read().config().get_extension::<Opened>().and_then(|o| o.why(&field.name, valid_fields))
+        }
     };
     let Some(reason) = reason else { return error };
     let sentence = format!("`{}` cannot be queried: {reason}", field.name);

@@ -51,9 +51,17 @@ fn arguments(function: &str, exprs: &[Expr]) -> Result<(String, ZarrOptions)> {
             Expr::Literal(value, _) if let Some(Some(text)) = value.try_as_str() => texts.push(text),
             Expr::Column(column) => {
                 let name = &column.name;
-                return Err(DataFusionError::Plan(format!("`{name}` is a name and {function} takes text in single quotes; {}", form())));
+                return Err(DataFusionError::Plan(format!(
+                    "`{name}` is a name and {function} takes text in single quotes; {}",
+                    form()
+                )));
             }
-            other => return Err(DataFusionError::Plan(format!("{other} is not text and {function} takes text in single quotes; {}", form()))),
+            other => {
+                return Err(DataFusionError::Plan(format!(
+                    "{other} is not text and {function} takes text in single quotes; {}",
+                    form()
+                )));
+            }
         }
     }
     let Some((url, pairs)) = texts.split_first() else {

@@ -16,7 +16,11 @@ use crate::store::{Location, ObjectStoreReader, ReadableStore};
 ///
 /// # Errors
 /// No store at the location, no such group, and failures of the store.
-pub(crate) async fn open(text: &str, options: &ZarrOptions, runtime: &RuntimeEnv) -> Result<(Arc<dyn ReadableStore>, Dataset)> {
+pub(crate) async fn open(
+    text: &str,
+    options: &ZarrOptions,
+    runtime: &RuntimeEnv,
+) -> Result<(Arc<dyn ReadableStore>, Dataset)> {
     find(text, options, runtime).await?.ok_or_else(|| not_found(text))
 }
 
@@ -24,7 +28,11 @@ pub(crate) async fn open(text: &str, options: &ZarrOptions, runtime: &RuntimeEnv
 ///
 /// # Errors
 /// A store without such a group, and failures of the store.
-pub(crate) async fn find(text: &str, options: &ZarrOptions, runtime: &RuntimeEnv) -> Result<Option<(Arc<dyn ReadableStore>, Dataset)>> {
+pub(crate) async fn find(
+    text: &str,
+    options: &ZarrOptions,
+    runtime: &RuntimeEnv,
+) -> Result<Option<(Arc<dyn ReadableStore>, Dataset)>> {
     let location = Location::parse(text)?;
     let store = reader(text, &location, runtime)?;
     if let Some(dataset) = Dataset::open(Arc::clone(&store), &location, options).await? {
@@ -58,10 +66,14 @@ fn reader(text: &str, location: &Location, runtime: &RuntimeEnv) -> Result<Arc<d
     let base = ObjectStoreUrl::parse(&url[..url::Position::BeforePath]).map_err(|e| unknown(&e))?;
     let store: Arc<dyn ObjectStore> = runtime.object_store(&base).map_err(|_| Error::NotFound {
         location: text.to_owned(),
-        reason: format!("no object store is registered for `{}`; register one with `SessionContext::register_object_store`", base.as_str()),
+        reason: format!(
+            "no object store is registered for `{}`; register one with `SessionContext::register_object_store`",
+            base.as_str()
+        ),
     })?;
     let prefix = Path::from_url_path(url.path()).map_err(|e| unknown(&e))?;
-    let local = url.to_file_path().ok().filter(|_| url.scheme() == "file" && store.to_string().starts_with("LocalFileSystem"));
+    let local =
+        url.to_file_path().ok().filter(|_| url.scheme() == "file" && store.to_string().starts_with("LocalFileSystem"));
     Ok(match local {
         Some(root) => Arc::new(ObjectStoreReader::local(store, prefix, root)),
         None => Arc::new(ObjectStoreReader::new(store, prefix)),

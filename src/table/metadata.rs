@@ -43,15 +43,25 @@ type Lengths = Vec<Option<i64>>;
 ///
 /// # Errors
 /// A group without any variable.
-pub(super) fn table(store: &Arc<dyn ReadableStore>, dataset: &Dataset, options: &ZarrOptions) -> Result<Arc<dyn TableProvider>> {
+pub(super) fn table(
+    store: &Arc<dyn ReadableStore>,
+    dataset: &Dataset,
+    options: &ZarrOptions,
+) -> Result<Arc<dyn TableProvider>> {
     if dataset.variables.is_empty() && dataset.left_out.is_empty() {
         // Says what else there is, such as groups.
         dataset.grid(options)?;
     }
-    let names = |variables: &mut dyn Iterator<Item = &Variable>| variables.map(|v| v.name.clone()).collect::<HashSet<_>>();
+    let names =
+        |variables: &mut dyn Iterator<Item = &Variable>| variables.map(|v| v.name.clone()).collect::<HashSet<_>>();
     let group = Group { dataset, options, grids: dataset.grids(), auxiliary: names(&mut dataset.auxiliary()) };
     let mut rows: Vec<Row> = dataset.variables.iter().map(|v| group.row(store, v)).collect();
-    rows.extend(dataset.left_out.iter().map(|l| Row { name: l.name.clone(), role: LEFT_OUT, reason: Some(l.reason.clone()), ..Row::default() }));
+    rows.extend(dataset.left_out.iter().map(|l| Row {
+        name: l.name.clone(),
+        role: LEFT_OUT,
+        reason: Some(l.reason.clone()),
+        ..Row::default()
+    }));
     let batch = batch(&rows)?;
     Ok(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?))
 }
@@ -119,14 +129,20 @@ impl Group<'_> {
 
     /// Whether it is a column of a table with more dimensions, so that its values repeat there. Of dimension coordinates that goes without saying.
     fn is_broadcast(&self, variable: &Variable, role: Option<Role>) -> bool {
-        let repeats_in = |g: &&Variable| variable.dims.len() < g.dims.len() && variable.dims.iter().all(|d| g.dims.contains(d)) && variable.agrees_with(g);
+        let repeats_in = |g: &&Variable| {
+            variable.dims.len() < g.dims.len()
+                && variable.dims.iter().all(|d| g.dims.contains(d))
+                && variable.agrees_with(g)
+        };
         role == Some(Role::FixedField) || role == Some(Role::Auxiliary) && self.grids.iter().any(repeats_in)
     }
 }
 
 fn batch(rows: &[Row]) -> Result<RecordBatch> {
     let text = |value: fn(&Row) -> Option<&str>| Arc::new(rows.iter().map(value).collect::<StringArray>()) as ArrayRef;
-    let lengths = |value: fn(&Row) -> &Option<Lengths>| Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(rows.iter().map(|r| value(r).clone()))) as ArrayRef;
+    let lengths = |value: fn(&Row) -> &Option<Lengths>| {
+        Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(rows.iter().map(|r| value(r).clone()))) as ArrayRef
+    };
     Ok(RecordBatch::try_from_iter_with_nullable([
         ("name", text(|r| Some(&r.name)), false),
         ("role", text(|r| Some(r.role)), false),
@@ -161,10 +177,15 @@ fn codec_names(codecs: &[CodecMetadata]) -> String {
 }
 
 fn codec_name(name: &str, configuration: Option<&Map<String, Value>>) -> String {
-    let Some(inner) = configuration.and_then(|c| c.get("codecs")).and_then(Value::as_array) else { return name.to_owned() };
+    let Some(inner) = configuration.and_then(|c| c.get("codecs")).and_then(Value::as_array) else {
+        return name.to_owned();
+    };
     let inner = inner.iter().map(|codec| match codec {
         Value::String(name) => name.clone(),
-        codec => codec_name(codec.get("name").and_then(Value::as_str).unwrap_or_default(), codec.get("configuration").and_then(Value::as_object)),
+        codec => codec_name(
+            codec.get("name").and_then(Value::as_str).unwrap_or_default(),
+            codec.get("configuration").and_then(Value::as_object),
+        ),
     });
     format!("{name}({})", inner.collect::<Vec<_>>().join(", "))
 }
@@ -180,7 +201,8 @@ fn type_name(data_type: &DataType) -> String {
         DataType::DateTime64 { unit, scale } => format!("numpy.datetime64{}", tick(*unit, *scale)),
         DataType::TimeDelta64 { unit, scale } => format!("numpy.timedelta64{}", tick(*unit, *scale)),
         DataType::Struct(fields, _) => {
-            let fields: Vec<String> = fields.iter().map(|f| format!("{}: {}", f.name, type_name(&f.data_type))).collect();
+            let fields: Vec<String> =
+                fields.iter().map(|f| format!("{}: {}", f.name, type_name(&f.data_type))).collect();
             format!("struct({})", fields.join(", "))
         }
         other => format!("{other:?}").to_lowercase(),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
+use datafusion::arrow::array::{Array as _, ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::csv::WriterBuilder;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
@@ -32,7 +32,11 @@ pub(crate) enum Format {
 const PREVIEW: usize = 1000;
 
 /// Print all rows of `stream`, and return how many there are. Statements without columns print nothing.
-pub(crate) async fn print(format: Format, mut stream: SendableRecordBatchStream, options: &FormatOptions<'_>) -> Result<usize, Stop> {
+pub(crate) async fn print(
+    format: Format,
+    mut stream: SendableRecordBatchStream,
+    options: &FormatOptions<'_>,
+) -> Result<usize, Stop> {
     let schema = stream.schema();
     let mut encoder = Encoder::new(format, &schema, options);
     let mut out = io::stdout();
@@ -66,7 +70,9 @@ impl<'a> Encoder<'a> {
             Format::Tsv => separated(b'\t'),
             Format::Json => Self::Json(ArrayWriter::new(Vec::new())),
             Format::NdJson => Self::NdJson(LineDelimitedWriter::new(Vec::new())),
-            Format::Automatic | Format::Table => Self::Table(Table { schema: Arc::clone(schema), options, preview: Vec::new(), rows: 0, border: None }),
+            Format::Automatic | Format::Table => {
+                Self::Table(Table { schema: Arc::clone(schema), options, preview: Vec::new(), rows: 0, border: None })
+            }
         }
     }
 
@@ -77,7 +83,11 @@ impl<'a> Encoder<'a> {
             Self::Separated { delimiter, header, options, .. } => {
                 let mut text = Vec::new();
                 let header = std::mem::replace(header, false);
-                WriterBuilder::new().with_header(header).with_delimiter(*delimiter).build(&mut text).write(&flat(batch, options)?)?;
+                WriterBuilder::new()
+                    .with_header(header)
+                    .with_delimiter(*delimiter)
+                    .build(&mut text)
+                    .write(&flat(batch, options)?)?;
                 Ok(text)
             }
             Self::Json(writer) => {
@@ -168,8 +178,10 @@ impl Table<'_> {
     }
 
     fn body(&self, batch: &RecordBatch, border: &str) -> Result<Vec<u8>, ArrowError> {
-        let widths: Vec<usize> = border.trim_matches('+').split('+').map(|dashes| dashes.len().saturating_sub(2)).collect();
-        let columns = batch.columns().iter().map(|c| ArrayFormatter::try_new(c, self.options)).collect::<Result<Vec<_>, _>>()?;
+        let widths: Vec<usize> =
+            border.trim_matches('+').split('+').map(|dashes| dashes.len().saturating_sub(2)).collect();
+        let columns =
+            batch.columns().iter().map(|c| ArrayFormatter::try_new(c, self.options)).collect::<Result<Vec<_>, _>>()?;
         let mut text = String::new();
         for row in 0..batch.num_rows() {
             for (column, width) in columns.iter().zip(&widths) {

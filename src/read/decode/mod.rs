@@ -43,6 +43,8 @@ mod zfp_block;
 mod zfp_order;
 mod zstd;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use array_codecs::ArrayCodec;
 use byte_codecs::{ByteCodec, Size};
 use number::Number;
@@ -136,7 +138,7 @@ impl Codecs {
     /// Where a codec is unknown, has a configuration that makes no sense, stands at the wrong place, or does not fit the data type.
     pub(crate) fn new(codecs: &[CodecMetadata], data_type: &DataType, fill: Option<&[u8]>) -> Result<Self, String> {
         let fill = fill.map_or(Fill::Null, |bytes| Fill::Element(bytes.to_vec()));
-        Self::build(codecs, data_type, fill, 0)
+        guard(&mut Scratch::default(), |_| Self::build(codecs, data_type, fill, 0))
     }
 
     fn build(codecs: &[CodecMetadata], data_type: &DataType, fill: Fill, depth: usize) -> Result<Self, String> {
@@ -170,11 +172,20 @@ impl Codecs {
         }
     }
 
+    /// Whether a chunk is its elements as they are, so that it can be read straight to where they belong.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.arrays.is_empty() && self.bytes.is_empty() && matches!(self.serializer, Serializer::Bytes(1))
+    }
+
     /// Decode a whole chunk of `shape` into `out`, which has as many bytes as its elements.
     ///
     /// # Errors
     /// Where the chunk does not decode to exactly these elements, or its elements have no fixed size.
     pub(crate) fn decode(&self, encoded: &[u8], shape: &[u64], out: &mut [u8], scratch: &mut Scratch) -> Result<(), String> {
+        guard(scratch, |scratch| self.decode_chunk(encoded, shape, out, scratch))
+    }
+
+    fn decode_chunk(&self, encoded: &[u8], shape: &[u64], out: &mut [u8], scratch: &mut Scratch) -> Result<(), String> {
         let size = self.element.ok_or("its elements have no fixed size")?;
         if byte_length(shape, size)? != out.len() {
             return Err(format!("a chunk of shape {shape:?} does not have {} bytes", out.len()));
@@ -207,6 +218,10 @@ impl Codecs {
     /// Where the chunk does not decode to exactly these elements, is not valid UTF-8 where it has to be, takes more than 1 GiB, or its elements have a fixed
     /// size.
     pub(crate) fn decode_variable(&self, encoded: &[u8], shape: &[u64], scratch: &mut Scratch) -> Result<VariableElements, String> {
+        guard(scratch, |scratch| self.decode_variable_chunk(encoded, shape, scratch))
+    }
+
+    fn decode_variable_chunk(&self, encoded: &[u8], shape: &[u64], scratch: &mut Scratch) -> Result<VariableElements, String> {
         if self.element.is_some() {
             return Err("its elements have a fixed size".to_owned());
         }
@@ -421,6 +436,14 @@ fn canonical(codec: &CodecMetadata) -> CodecMetadata {
 /// Whether a numcodecs compressor works on arrays, not on bytes.
 fn compresses_arrays(name: &str) -> bool {
     matches!(name, "numcodecs.pcodec" | "numcodecs.zfpy")
+}
+
+/// Make an error of a panic, which a codec library may still have for bad input. What it leaves behind in the scratch memory is not used again.
+fn guard<T>(scratch: &mut Scratch, run: impl FnOnce(&mut Scratch) -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(|| run(scratch))).unwrap_or_else(|_| {
+        *scratch = Scratch::default();
+        Err("a codec failed on bad input".to_owned())
+    })
 }
 
 /// Elements of an array.

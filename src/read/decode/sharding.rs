@@ -9,7 +9,7 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 
 use super::{
-    Codecs, Fill, elements,
+    Codecs, Fill, elements, guard,
     scratch::Scratch,
     shard_layout::Layout,
     variable::{self, Lengths, VariableElements},
@@ -88,6 +88,16 @@ impl Sharding {
         shard_size: Option<u64>,
         scratch: &mut Scratch,
     ) -> Result<Vec<Option<Range<u64>>>, String> {
+        guard(scratch, |scratch| self.read_index(encoded, shard_shape, shard_size, scratch))
+    }
+
+    fn read_index(
+        &self,
+        encoded: &[u8],
+        shard_shape: &[u64],
+        shard_size: Option<u64>,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Option<Range<u64>>>, String> {
         let shape = self.index_shape(shard_shape)?;
         let index_size = self.index_size(shard_shape)?;
         if u64::try_from(encoded.len()) != Ok(index_size) {
@@ -97,7 +107,7 @@ impl Sharding {
         // What is allocated is no more than the encoded index, which is there.
         let too_many = || "the shard has too many inner chunks".to_owned();
         let mut buffer = scratch.take(elements(&shape)?.checked_mul(ENTRY / 2).ok_or_else(too_many)?)?;
-        self.index.decode(encoded, &shape, buffer.as_mut_slice(), scratch).map_err(|reason| format!("bad index: {reason}"))?;
+        self.index.decode_chunk(encoded, &shape, buffer.as_mut_slice(), scratch).map_err(|reason| format!("bad index: {reason}"))?;
         let (entries, _) = buffer.as_slice().as_chunks::<ENTRY>();
         let mut ranges = Vec::new();
         ranges.try_reserve_exact(entries.len()).map_err(|_| too_many())?;
@@ -122,10 +132,10 @@ impl Sharding {
                 None => self.fill.of_size(size).map(|fill| layout.fill(fill, origin, size, out)),
                 Some(bytes) if layout.is_contiguous() => {
                     let target = out.get_mut(origin * size..).and_then(|rest| rest.get_mut(..chunk_bytes)).unwrap_or_default();
-                    self.inner.decode(bytes, &self.chunk_shape, target, scratch)
+                    self.inner.decode_chunk(bytes, &self.chunk_shape, target, scratch)
                 }
                 Some(bytes) => scratch.take(chunk_bytes).and_then(|mut buffer| {
-                    self.inner.decode(bytes, &self.chunk_shape, buffer.as_mut_slice(), scratch)?;
+                    self.inner.decode_chunk(bytes, &self.chunk_shape, buffer.as_mut_slice(), scratch)?;
                     layout.copy(buffer.as_slice(), origin, size, out);
                     scratch.give(buffer);
                     Ok(())
@@ -150,7 +160,7 @@ impl Sharding {
                 decoded.push(None);
                 continue;
             };
-            let elements = self.inner.decode_variable(bytes, &self.chunk_shape, scratch).map_err(blame)?;
+            let elements = self.inner.decode_variable_chunk(bytes, &self.chunk_shape, scratch).map_err(blame)?;
             total = total.saturating_add(elements.bytes.len());
             if total > variable::LIMIT {
                 return Err(blame(format!("the elements of the shard take more than {} MiB", variable::LIMIT >> 20)));
@@ -174,7 +184,7 @@ impl Sharding {
         };
         let index = if self.index_at_start { encoded.get(..index_size) } else { encoded.get(content..) };
         let size = u64::try_from(encoded.len()).ok();
-        let ranges = self.decode_index(index.unwrap_or_default(), shape, size, scratch)?;
+        let ranges = self.read_index(index.unwrap_or_default(), shape, size, scratch)?;
         let bytes = |range: Range<u64>| {
             let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
             encoded.get(start..end).unwrap_or_default()

@@ -7,8 +7,11 @@ use super::scratch::{Buffer, Scratch};
 /// Error code of a frame that does not fit the output: `ZSTD_error_dstSize_tooSmall` of zstd_errors.h.
 const TOO_SMALL: usize = 70_usize.wrapping_neg();
 
-/// First size of the output, in multiples of the input, where only the frame says how much it holds.
+/// First size of the output, in multiples of the input, where the frames do not say how much they hold.
 const FIRST_RATIO: usize = 16;
+
+/// The most that a block holds: `Block_Maximum_Size`.
+const MAX_BLOCK: usize = 128 << 10;
 
 /// Decode into `out`, exactly. Nothing that the frames claim is allocated: the library decodes straight into the output.
 pub(super) fn decode_into(encoded: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<(), String> {
@@ -21,19 +24,101 @@ pub(super) fn decode_into(encoded: &[u8], out: &mut [u8], scratch: &mut Scratch)
     }
 }
 
-/// Decode at most `limit` bytes. The output starts small and doubles, so that a false size in the frame costs nothing.
+/// Decode at most `limit` bytes. What the frames claim is compared with what their blocks can hold before memory is reserved for it.
 pub(super) fn decode_at_most(encoded: &[u8], limit: usize, out: &mut Buffer, scratch: &mut Scratch) -> Result<(), String> {
-    let claimed = content_size(encoded)?.and_then(|size| usize::try_from(size).ok());
-    let mut size = encoded.len().saturating_mul(FIRST_RATIO).max(64 << 10).min(claimed.unwrap_or(usize::MAX)).min(limit);
+    let Frames { claimed, bound } = Frames::walk(encoded)?;
+    let too_long = || format!("it holds more than the {limit} bytes that are expected");
+    let most = bound.min(limit);
+    let mut size = claimed.unwrap_or_else(|| encoded.len().saturating_mul(FIRST_RATIO).max(MAX_BLOCK).min(most));
+    if size > most {
+        return Err(if size > bound { format!("the frames claim {size} bytes, which is more than they can hold") } else { too_long() });
+    }
     loop {
-        out.resize(size)?;
-        match scratch.zstd()?.decompress(out.as_mut_slice(), encoded) {
-            Ok(n) => return out.resize(n),
-            Err(TOO_SMALL) if size < limit => size = size.saturating_mul(2).clamp(64 << 10, limit.max(64 << 10)).min(limit),
-            Err(TOO_SMALL) => return Err(format!("it holds more than the {limit} bytes that are expected")),
+        let context = scratch.zstd()?;
+        match out.append(size, |bytes| context.decompress(bytes, encoded))? {
+            Ok(n) if n > limit => return Err(too_long()),
+            Ok(_) => return Ok(()),
+            Err(TOO_SMALL) if size < most => size = size.saturating_mul(2).min(most),
+            Err(TOO_SMALL) => return Err(too_long()),
             Err(code) => return Err(describe(code)),
         }
     }
+}
+
+/// What can be learnt about frames without decoding them.
+struct Frames {
+    /// How much they say they hold, if all of them do.
+    claimed: Option<usize>,
+    /// How much their blocks can hold at most.
+    bound: usize,
+}
+
+impl Frames {
+    /// Walk from block to block (RFC 8878, 3.1).
+    fn walk(encoded: &[u8]) -> Result<Self, String> {
+        const FRAME: u32 = 0xfd2f_b528;
+        const SKIPPABLE: u32 = 0x184d_2a50;
+        let mut frames = Self { claimed: Some(0), bound: 0 };
+        let mut rest = encoded;
+        while !rest.is_empty() {
+            let magic = u32::from_le_bytes(cut(&mut rest)?);
+            if magic & !0xf == SKIPPABLE {
+                let size = u32::from_le_bytes(cut(&mut rest)?);
+                skip(&mut rest, usize::try_from(size).unwrap_or(usize::MAX))?;
+            } else if magic == FRAME {
+                frames.walk_frame(&mut rest)?;
+            } else {
+                return Err("it does not begin as a zstd frame".to_owned());
+            }
+        }
+        Ok(frames)
+    }
+
+    fn walk_frame(&mut self, rest: &mut &[u8]) -> Result<(), String> {
+        let [descriptor] = cut(rest)?;
+        let single_segment = descriptor & 0x20 != 0;
+        if !single_segment {
+            skip(rest, 1)?;
+        }
+        skip(rest, match descriptor & 3 { 3 => 4, dictionary => usize::from(dictionary) })?;
+        let claimed = match descriptor >> 6 {
+            0 if single_segment => Some(u64::from(u8::from_le_bytes(cut(rest)?))),
+            0 => None,
+            1 => Some(u64::from(u16::from_le_bytes(cut(rest)?)) + 256),
+            2 => Some(u64::from(u32::from_le_bytes(cut(rest)?))),
+            _ => Some(u64::from_le_bytes(cut(rest)?)),
+        };
+        let claimed = claimed.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+        self.claimed = self.claimed.zip(claimed).map(|(all, this)| all.saturating_add(this));
+        loop {
+            let [a, b, c] = cut(rest)?;
+            let header = u32::from_le_bytes([a, b, c, 0]);
+            let size = usize::try_from(header >> 3).unwrap_or(usize::MAX);
+            let (stored, held) = match header >> 1 & 3 {
+                0 => (size, size),
+                1 => (1, size),
+                _ => (size, MAX_BLOCK),
+            };
+            skip(rest, stored)?;
+            self.bound = self.bound.saturating_add(held.min(MAX_BLOCK));
+            if header & 1 != 0 {
+                break;
+            }
+        }
+        if descriptor & 4 != 0 { skip(rest, 4) } else { Ok(()) }
+    }
+}
+
+/// The next bytes of the walk.
+fn cut<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], String> {
+    let (bytes, after) = rest.split_first_chunk::<N>().ok_or("the zstd frame is cut off")?;
+    *rest = after;
+    Ok(*bytes)
+}
+
+fn skip(rest: &mut &[u8], n: usize) -> Result<(), String> {
+    *rest = rest.get(n..).ok_or("the zstd frame is cut off")?;
+    Ok(())
 }
 
 /// The size that the first frame claims is a lower bound: more frames may follow.
@@ -114,9 +199,11 @@ mod tests {
         assert_eq!(exact(&frames, 100_000).unwrap(), big);
         assert_eq!(bounded(&frames, 100_000).unwrap(), big);
         assert!(bounded(&frames, 99_999).is_err());
-        // An RLE block of 100000 bytes 7 in 10 bytes.
+        // An RLE block of 100000 bytes 7 in 10 bytes, alone and claimed to be twice as long.
         let rle = [&hex("28b52ffd0058")[..], &u32::to_le_bytes(100_000 << 3 | 3)[..3], &[7]].concat();
         assert_eq!(bounded(&rle, 1 << 30).unwrap(), [7; 100_000]);
+        let claim = [&hex("28b52ffda0")[..], &200_000_u32.to_le_bytes(), &rle[6..]].concat();
+        assert!(bounded(&claim, 1 << 30).unwrap_err().contains("more than they can hold"));
     }
 
     #[test]

@@ -462,7 +462,7 @@ impl Writer<'_> {
         if marks.is_empty() {
             return;
         }
-        let mut mark = |rng: &mut Rng| {
+        let mark = |rng: &mut Rng| {
             let mark = pick(rng, &marks);
             match mark {
                 Element::Float(x) if chance(rng, 20) => json!(base64::engine::general_purpose::STANDARD.encode(x.to_le_bytes())),

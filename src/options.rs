@@ -88,7 +88,7 @@ impl ZarrOptions {
             "dims" => self.dims = Some(list(value)),
             "variables" => self.variables = Some(list(value)),
             "drop_variables" => self.drop_variables = list(value),
-            "consolidated" => self.consolidated = tristate(value).ok_or_else(bad)?,
+            "consolidated" => self.consolidated = tristate(value, bad)?,
             "zarr_format" => {
                 self.zarr_format = match value {
                     "2" => Some(2),
@@ -98,7 +98,7 @@ impl ZarrOptions {
                 }
             }
             "mask_and_scale" => self.mask_and_scale = Flag(flag(value).ok_or_else(bad)?),
-            "use_zarr_fill_value_as_mask" => self.use_zarr_fill_value_as_mask = tristate(value).ok_or_else(bad)?,
+            "use_zarr_fill_value_as_mask" => self.use_zarr_fill_value_as_mask = tristate(value, bad)?,
             "nan_as_null" => self.nan_as_null = Flag(flag(value).ok_or_else(bad)?),
             "decode_times" => self.decode_times = Flag(flag(value).ok_or_else(bad)?),
             "time_unit" => {
@@ -130,8 +130,9 @@ fn flag(value: &str) -> Option<bool> {
     }
 }
 
-fn tristate(value: &str) -> Option<Option<bool>> {
-    if value.eq_ignore_ascii_case("auto") { Some(None) } else { flag(value).map(Some) }
+/// `None` for auto.
+fn tristate(value: &str, bad: impl Fn() -> Error) -> Result<Option<bool>> {
+    if value.eq_ignore_ascii_case("auto") { Ok(None) } else { flag(value).map(Some).ok_or_else(bad) }
 }
 
 fn unknown(key: &str) -> String {

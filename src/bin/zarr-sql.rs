@@ -37,7 +37,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 ///
 /// Exit status: 0, 1 where a statement failed, 2 for wrong usage.
 #[derive(Debug, Parser)]
-#[command(version, verbatim_doc_comment)]
+#[command(name = "zarr-sql", version, verbatim_doc_comment)]
 struct Arguments {
     /// Run these statements; may be repeated
     #[arg(short, long, value_name = "SQL")]

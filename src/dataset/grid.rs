@@ -118,11 +118,11 @@ impl Dataset {
     }
 
     fn grid_of(&self, grid: &Variable, data: &[&Variable], options: &ZarrOptions) -> Result<Grid> {
-        let mut columns = Columns { dims: &grid.dims, sizes: &grid.shape, columns: Vec::new() };
+        let mut columns = Columns { dims: &grid.dims, sizes: &grid.shape, made: Vec::new() };
         for (dim, size) in grid.dims.iter().zip(&grid.shape) {
             match self.dimension_coordinate(dim) {
                 Some(c) if c.shape.first() == Some(size) => columns.variable(c, Role::Dimension),
-                Some(c) if self.fits_no_array(c) => return Err(self.mismatch(c, grid, *size)),
+                Some(c) if self.fits_no_array(c) => return Err(mismatch(c, grid, *size)),
                 _ => {
                     let taken = self.variable(dim).is_some_and(|v| v.dims.len() > 1);
                     columns.index(if taken { format!("{dim}_index") } else { dim.clone() }, dim, Role::Dimension);
@@ -147,12 +147,12 @@ impl Dataset {
         if options.bounds {
             self.add_bounds(&mut columns);
         }
-        Ok(Grid { dims: grid.dims.clone(), sizes: grid.shape.clone(), columns: columns.columns })
+        Ok(Grid { dims: grid.dims.clone(), sizes: grid.shape.clone(), columns: columns.made })
     }
 
     /// Both sides of every coordinate's bounds, which are decoded like the coordinate (CF: bounds take its units and calendar).
     fn add_bounds(&self, columns: &mut Columns<'_>) {
-        let coordinates: Vec<Variable> = columns.columns.iter().filter_map(|c| match &c.source {
+        let coordinates: Vec<Variable> = columns.made.iter().filter_map(|c| match &c.source {
             Source::Variable(v) => Some(v.clone()),
             Source::Index => None,
         }).collect();
@@ -186,21 +186,13 @@ impl Dataset {
         !inherited && !self.data().any(|v| v.size_of(&coordinate.name) == own)
     }
 
-    fn mismatch(&self, coordinate: &Variable, grid: &Variable, size: u64) -> Error {
-        Error::Dimension(format!(
-            "coordinate `{}` has {} values and array `{}` has {size} along that dimension; drop one of them with option `drop_variables`",
-            coordinate.name,
-            coordinate.shape.first().copied().unwrap_or(0),
-            grid.name
-        ))
-    }
-
     fn no_data(&self) -> Error {
         if !self.groups.is_empty() {
             let list = self.groups.iter().map(|g| format!("  '{}/{g}'", self.location)).collect::<Vec<_>>().join("\n");
             return Error::Ambiguous(format!("`{}` has no data variable of its own; its groups have:\n{list}", self.location));
         }
-        let reasons = self.left_out.iter().map(|l| format!("; `{}` cannot be read: {}", l.name, l.reason)).collect::<String>();
+        let reasons: Vec<String> = self.left_out.iter().map(|l| format!("; `{}` cannot be read: {}", l.name, l.reason)).collect();
+        let reasons = reasons.concat();
         Error::Ambiguous(format!("`{}` has no data variable{reasons}", self.location))
     }
 
@@ -223,6 +215,15 @@ impl Dataset {
     }
 }
 
+fn mismatch(coordinate: &Variable, grid: &Variable, size: u64) -> Error {
+    Error::Dimension(format!(
+        "coordinate `{}` has {} values and array `{}` has {size} along that dimension; drop one of them with option `drop_variables`",
+        coordinate.name,
+        coordinate.shape.first().copied().unwrap_or(0),
+        grid.name
+    ))
+}
+
 /// The first variable of each set of dimensions and sizes.
 fn distinct<'a>(data: &[&'a Variable]) -> Vec<&'a Variable> {
     let mut grids: Vec<&Variable> = Vec::new();
@@ -242,7 +243,7 @@ fn same_set(a: &[String], b: &[String]) -> bool {
 struct Columns<'a> {
     dims: &'a [String],
     sizes: &'a [u64],
-    columns: Vec<Column>,
+    made: Vec<Column>,
 }
 
 impl Columns<'_> {
@@ -266,8 +267,8 @@ impl Columns<'_> {
     }
 
     fn push(&mut self, column: Column) {
-        if !self.columns.iter().any(|c| c.name == column.name) {
-            self.columns.push(column);
+        if !self.made.iter().any(|c| c.name == column.name) {
+            self.made.push(column);
         }
     }
 }

@@ -167,7 +167,7 @@ impl Dataset {
         for v in &self.variables {
             lengths.remove(&v.name);
             if !v.is_char_array() {
-                v.dims.iter().for_each(|d| drop(lengths.remove(d)));
+                lengths.retain(|d| !v.dims.contains(d));
             }
         }
         for v in self.variables.iter_mut().filter(|v| v.is_char_array()) {

@@ -16,6 +16,9 @@ use crate::read::{ColumnReader, GridReader, ReadContext, Values};
 /// Bytes of tiles that a partition keeps.
 const MAX_TILE_BYTES: usize = 64 << 20;
 
+/// A column, and the part of a Block that its tile depends on.
+type TileKey = (usize, Vec<Range<u64>>);
+
 /// The values of one column for the rows of a Block.
 #[derive(Debug, Clone)]
 enum RowColumn {
@@ -58,7 +61,7 @@ pub(crate) struct RowMaker {
     projection: Arc<[usize]>,
     batch_size: usize,
     context: ReadContext,
-    tiles: HashMap<(usize, Vec<Range<u64>>), (ArrayRef, usize)>,
+    tiles: HashMap<TileKey, (ArrayRef, usize)>,
     tile_bytes: usize,
 }
 

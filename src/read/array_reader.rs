@@ -41,6 +41,15 @@ impl std::fmt::Debug for ReadContext {
 /// Byte ranges of the inner chunks of a shard, in C order; `None` for one that was never written.
 type ShardIndex = Arc<Vec<Option<Range<u64>>>>;
 
+/// Encoded bytes of a chunk, as far as they are here.
+enum Encoded {
+    /// In a local file, which is read where it is decoded.
+    Local,
+    /// The chunk was never written.
+    Missing,
+    Fetched(Bytes),
+}
+
 /// Where the encoded bytes of a chunk lie.
 struct Place {
     /// Key of the object, relative to the store.
@@ -95,12 +104,12 @@ impl ArrayReader {
         let chunks = self.chunks_of(ranges);
         if self.is_local() {
             for chunk in chunks {
-                self.read_chunk(&chunk, None, &request, &mut assembly, context).await?;
+                self.read_chunk(&chunk, Encoded::Local, &request, &mut assembly, context).await?;
             }
         } else {
             let mut fetched = stream::iter(chunks).map(|chunk| async move { (self.fetch(&chunk).await, chunk) }).buffered(CONCURRENCY);
             while let Some((encoded, chunk)) = fetched.next().await {
-                self.read_chunk(&chunk, Some(encoded?), &request, &mut assembly, context).await?;
+                self.read_chunk(&chunk, encoded?, &request, &mut assembly, context).await?;
             }
         }
         Ok(assembly.finish(&self.array))
@@ -135,11 +144,11 @@ impl ArrayReader {
     }
 
     /// Decode one chunk (fetched already, or local) and put its part of the request in place.
-    async fn read_chunk(&self, chunk: &[u64], fetched: Option<Option<Bytes>>, request: &Request, assembly: &mut Assembly, context: &mut ReadContext) -> Result<()> {
+    async fn read_chunk(&self, chunk: &[u64], encoded: Encoded, request: &Request, assembly: &mut Assembly, context: &mut ReadContext) -> Result<()> {
         let part = request.part(&self.grid, chunk);
         if let (true, Assembly::Fixed { out, .. }) = (part.is_whole_request, &mut *assembly) {
-            let raw = fetched.is_none() && self.chunk_codecs().is_raw();
-            let found = if raw { self.read_raw(chunk, out.bytes_mut(), context).await? } else { self.with_encoded(chunk, fetched, context, |encoded, scratch| self.chunk_codecs().decode(encoded, &part.shape, out.bytes_mut(), scratch)).await?
+            let raw = matches!(encoded, Encoded::Local) && self.chunk_codecs().is_raw();
+            let found = if raw { self.read_raw(chunk, out.bytes_mut(), context).await? } else { self.with_encoded(chunk, encoded, context, |encoded, scratch| self.chunk_codecs().decode(encoded, &part.shape, out.bytes_mut(), scratch)).await?
             };
             if !found {
                 assembly.fill(&part, &self.array);
@@ -148,32 +157,31 @@ impl ArrayReader {
         }
         // A chunk that reaches over the request may be needed for the next one.
         let cached = if part.is_whole_chunk { None } else { context.cache.get(&self.array.path, chunk) };
-        let decoded = match cached {
-            Some(decoded) => decoded,
-            None => {
-                let decoded = Arc::new(self.decode_chunk(chunk, &part.shape, fetched, context).await?);
-                if !part.is_whole_chunk {
-                    context.cache.put(&self.array.path, chunk, Arc::clone(&decoded));
-                }
-                decoded
+        let decoded = if let Some(decoded) = cached {
+            decoded
+        } else {
+            let decoded = Arc::new(self.decode_chunk(chunk, &part.shape, encoded, context).await?);
+            if !part.is_whole_chunk {
+                context.cache.put(&self.array.path, chunk, Arc::clone(&decoded));
             }
+            decoded
         };
         assembly.place(decoded, &part, &self.array);
         Ok(())
     }
 
-    async fn decode_chunk(&self, chunk: &[u64], shape: &[u64], fetched: Option<Option<Bytes>>, context: &mut ReadContext) -> Result<Chunk> {
+    async fn decode_chunk(&self, chunk: &[u64], shape: &[u64], encoded: Encoded, context: &mut ReadContext) -> Result<Chunk> {
         let Some(size) = self.element_size() else {
             let mut elements = None;
             let decode = |encoded: &[u8], scratch: &mut Scratch| {
                 elements = Some(self.chunk_codecs().decode_variable(encoded, shape, scratch)?);
                 Ok(())
             };
-            self.with_encoded(chunk, fetched, context, decode).await?;
+            self.with_encoded(chunk, encoded, context, decode).await?;
             return Ok(elements.map_or(Chunk::Missing, Chunk::Variable));
         };
         let mut buffer = context.pool.take(self.bytes_of(shape, size)?);
-        let found = self.with_encoded(chunk, fetched, context, |encoded, scratch| self.chunk_codecs().decode(encoded, shape, buffer.bytes_mut(), scratch)).await?;
+        let found = self.with_encoded(chunk, encoded, context, |encoded, scratch| self.chunk_codecs().decode(encoded, shape, buffer.bytes_mut(), scratch)).await?;
         Ok(if found { Chunk::Fixed(buffer) } else { Chunk::Missing })
     }
 
@@ -185,12 +193,12 @@ impl ArrayReader {
     }
 
     /// Call `decode` with the encoded bytes of a chunk; `false` where the chunk was never written.
-    async fn with_encoded(&self, chunk: &[u64], fetched: Option<Option<Bytes>>, context: &mut ReadContext, decode: impl FnOnce(&[u8], &mut Scratch) -> Result<(), String>) -> Result<bool> {
+    async fn with_encoded(&self, chunk: &[u64], encoded: Encoded, context: &mut ReadContext, decode: impl FnOnce(&[u8], &mut Scratch) -> Result<(), String>) -> Result<bool> {
         let ReadContext { files, scratch, .. } = context;
-        let outcome = match fetched {
-            Some(None) => return Ok(false),
-            Some(Some(bytes)) => decode(&bytes, scratch),
-            None => {
+        let outcome = match encoded {
+            Encoded::Missing => return Ok(false),
+            Encoded::Fetched(bytes) => decode(&bytes, scratch),
+            Encoded::Local => {
                 let Some(place) = self.place(chunk, Some((&mut *files, &mut *scratch))).await? else { return Ok(false) };
                 let Some(path) = self.store.local_path(&place.key) else { return Ok(false) };
                 match files.read(&place.key, &path, place.range, place.limit)? {
@@ -229,12 +237,13 @@ impl ArrayReader {
     }
 
     /// Encoded bytes of a chunk of a store that is not local.
-    async fn fetch(&self, chunk: &[u64]) -> Result<Option<Bytes>> {
-        let Some(place) = self.place(chunk, None).await? else { return Ok(None) };
-        match place.range {
-            None => self.store.get(&place.key).await,
-            Some(range) => self.store.get_range(&place.key, range).await,
-        }
+    async fn fetch(&self, chunk: &[u64]) -> Result<Encoded> {
+        let Some(place) = self.place(chunk, None).await? else { return Ok(Encoded::Missing) };
+        let bytes = match place.range {
+            None => self.store.get(&place.key).await?,
+            Some(range) => self.store.get_range(&place.key, range).await?,
+        };
+        Ok(bytes.map_or(Encoded::Missing, Encoded::Fetched))
     }
 
     /// Where a chunk's bytes lie; `None` where its shard's index says that it was never written.
@@ -442,22 +451,15 @@ impl Assembly {
 fn gather(chunks: &[Arc<Chunk>], cells: &[(usize, usize)], fill_value: Option<&[u8]>) -> Region {
     let mut elements = VariableElements { offsets: Vec::with_capacity(cells.len() + 1), bytes: Vec::new() };
     elements.offsets.push(0);
-    let mut undefined = Vec::new();
-    for (i, (chunk, index)) in cells.iter().enumerate() {
+    let mut undefined = Vec::with_capacity(cells.len());
+    for (chunk, index) in cells {
         let element = match chunks.get(*chunk).map(Arc::as_ref) {
             Some(Chunk::Variable(v)) => Some(v.get(*index)),
             _ => fill_value,
         };
-        match element {
-            Some(bytes) => elements.bytes.extend_from_slice(bytes),
-            None => {
-                undefined.resize(cells.len(), 0);
-                if let Some(flag) = undefined.get_mut(i) {
-                    *flag = 1;
-                }
-            }
-        }
+        elements.bytes.extend_from_slice(element.unwrap_or_default());
         elements.offsets.push(elements.bytes.len());
+        undefined.push(u8::from(element.is_none()));
     }
-    Region { cells: Cells::Variable(elements), undefined: (!undefined.is_empty()).then_some(undefined) }
+    Region { cells: Cells::Variable(elements), undefined: undefined.contains(&1).then_some(undefined) }
 }

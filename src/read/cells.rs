@@ -175,7 +175,7 @@ mod tests {
         let got: Vec<u16> = to.chunks(2).map(|b| u16::from_ne_bytes([b[0], b[1]])).collect();
         assert_eq!(got, [10, 12, 14, 18, 20, 22, 11, 13, 15, 19, 21, 23]);
         let mut seen = vec![];
-        for_each_cell(&[2, 3, 2], &source, &target, |a, b| seen.push((b, a as u16)));
+        for_each_cell(&[2, 3, 2], &source, &target, |a, b| seen.push((b, u16::try_from(a).unwrap())));
         seen.sort_unstable();
         assert_eq!(seen.into_iter().map(|(_, a)| a).collect::<Vec<_>>(), got);
     }

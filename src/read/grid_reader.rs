@@ -157,11 +157,6 @@ impl ColumnReader {
         }
     }
 
-    /// Its field.
-    pub(crate) fn field(&self) -> &FieldRef {
-        &self.field
-    }
-
     /// Bytes of one decoded chunk.
     fn chunk_bytes(&self) -> Option<u64> {
         let ColumnSource::Array(array) = &self.source else { return None };

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BinaryBuilder, BooleanArray, PrimitiveArray, StringViewBuilder, StructArray};
-use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow::array::{ArrayRef, BinaryBuilder, BooleanArray, PrimitiveArray, StringViewBuilder, StructArray};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType as ArrowType, DurationNanosecondType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit as ArrowUnit, TimestampMicrosecondType,
+    ArrowPrimitiveType, DurationNanosecondType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit as ArrowUnit, TimestampMicrosecondType,
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use bytemuck::Pod;
@@ -64,6 +64,7 @@ pub(crate) fn to_arrow(region: Region, encoding: &Encoding, pool: &Arc<BufferPoo
 }
 
 /// Dispatch on the stored number type.
+#[expect(clippy::cognitive_complexity, reason = "one arm a type, all alike")]
 fn numbers(cells: PooledBuffer, encoding: &Encoding, undefined: Option<&[u8]>, pool: &Arc<BufferPool>) -> Result<ArrayRef> {
     macro_rules! integer {
         ($native:ty, $arrow:ty, $wide:ty) => {{
@@ -85,9 +86,9 @@ fn numbers(cells: PooledBuffer, encoding: &Encoding, undefined: Option<&[u8]>, p
         }};
     }
     macro_rules! float {
-        ($native:ty, $arrow:ty) => {{
+        ($native:ty, $arrow:ty, $rounded:expr) => {{
             let values: &[$native] = typed(&cells);
-            let nulls = null_floats(values, encoding, undefined);
+            let nulls = null_floats(values, encoding, undefined, $rounded);
             match &encoding.kind {
                 Kind::Packed { scale, offset } => packed(pool, values, nulls, *scale, *offset),
                 Kind::Time { encoding, text } => times(pool, values, nulls, encoding, *text),
@@ -110,8 +111,12 @@ fn numbers(cells: PooledBuffer, encoding: &Encoding, undefined: Option<&[u8]>, p
             let single = Encoding { stored: DataType::Float32, ..encoding.clone() };
             numbers(half, &single, undefined, pool)
         }
-        DataType::Float32 => float!(f32, Float32Type),
-        DataType::Float64 => float!(f64, Float64Type),
+        DataType::Float32 => float!(f32, Float32Type, |mark| {
+            #[expect(clippy::cast_possible_truncation, reason = "marks are rounded to the stored type already")]
+            let mark = mark as f32;
+            mark
+        }),
+        DataType::Float64 => float!(f64, Float64Type, |mark| mark),
         unexpected => Err(other(format!("{unexpected:?} is no number"))),
     }
 }
@@ -148,23 +153,33 @@ fn half_as_single(pool: &Arc<BufferPool>, cells: &PooledBuffer, stored: &DataTyp
     out
 }
 
-/// A number of a stored type that f64 and i128 can be made of.
-trait Number: Copy + Pod {
+/// A number of a stored type.
+trait Number: Copy + Pod + PartialEq {
+    /// As numpy converts it to float64.
     fn to_f64(self) -> f64;
     /// The integer, where the type holds integers.
     fn to_integer(self) -> Option<i128>;
 }
 
 macro_rules! number {
-    ($($t:ty),*) => {$(
-        impl Number for $t {
-            #[expect(clippy::cast_lossless, clippy::cast_precision_loss, clippy::allow_attributes, reason = "numpy converts integers to float64 in the same way")]
-            fn to_f64(self) -> f64 { self as f64 }
+    ($($integer:ty),* => $to_f64:expr) => {$(
+        impl Number for $integer {
+            fn to_f64(self) -> f64 { $to_f64(self) }
             fn to_integer(self) -> Option<i128> { Some(self.into()) }
         }
     )*};
 }
-number!(i8, i16, i32, i64, u8, u16, u32, u64);
+number!(i8, i16, i32, u8, u16, u32 => f64::from);
+number!(i64 => |v| {
+    #[expect(clippy::cast_precision_loss, reason = "numpy rounds large integers too")]
+    let v = v as f64;
+    v
+});
+number!(u64 => |v| {
+    #[expect(clippy::cast_precision_loss, reason = "numpy rounds large integers too")]
+    let v = v as f64;
+    v
+});
 
 impl Number for f32 {
     fn to_f64(self) -> f64 {
@@ -255,17 +270,19 @@ fn durations<T: Number>(pool: &Arc<BufferPool>, values: &[T], nulls: Option<Null
     Ok(Arc::new(PrimitiveArray::<DurationNanosecondType>::new(values, nulls)))
 }
 
-fn null_floats<T: Number + PartialEq>(values: &[T], encoding: &Encoding, undefined: Option<&[u8]>) -> Option<NullBuffer> {
-    let marks = &encoding.missing.floats;
+/// NULL where a float is a mark of `encoding`, or NaN where that is missing. `rounded`: a mark in the stored type, which holds it exactly.
+#[expect(clippy::eq_op, clippy::needless_bitwise_bool, reason = "marks are equal or not, NaN alone differs from itself, and both compile to vector code")]
+fn null_floats<T: Number>(values: &[T], encoding: &Encoding, undefined: Option<&[u8]>, rounded: impl Fn(f64) -> T) -> Option<NullBuffer> {
     let is_time = matches!(encoding.kind, Kind::Time { .. } | Kind::Duration { .. });
-    let nan = encoding.nan_is_missing || marks.iter().any(|m| m.is_nan());
-    let numbers: Vec<f64> = marks.iter().copied().filter(|m| !m.is_nan()).collect();
-    match (numbers.as_slice(), nan) {
-        _ if is_time => null_where(values, |v| !v.to_f64().is_finite() || numbers.contains(&v.to_f64()), undefined),
+    let nan = encoding.nan_is_missing || encoding.missing.floats.iter().any(|m| m.is_nan());
+    let marks: Vec<T> = encoding.missing.floats.iter().filter(|m| !m.is_nan()).map(|m| rounded(*m)).collect();
+    match (marks.as_slice(), nan) {
+        (marks, _) if is_time => null_where(values, |v| !v.to_f64().is_finite() || marks.contains(v), undefined),
         ([], false) => nulls(undefined),
-        #[expect(clippy::eq_op, reason = "NaN alone differs from itself, and this compiles to vector code for every type")]
         ([], true) => null_where(values, |v| v != v, undefined),
-        (numbers, nan) => null_where(values, |v| numbers.contains(&v.to_f64()) || (nan && v.to_f64().is_nan()), undefined),
+        ([mark], false) => null_where(values, |v| v == mark, undefined),
+        ([mark], true) => null_where(values, |v| (v == mark) | (v != v), undefined),
+        (marks, nan) => null_where(values, |v| marks.contains(v) | (nan & (v != v)), undefined),
     }
 }
 
@@ -283,8 +300,13 @@ fn null_where<T>(values: &[T], is_missing: impl Fn(&T) -> bool, undefined: Optio
     if !any {
         return nulls(undefined);
     }
-    let valid = |i: usize| values.get(i).is_some_and(|v| !is_missing(v)) && undefined.is_none_or(|u| u.get(i) == Some(&0));
-    Some(NullBuffer::new(BooleanBuffer::collect_bool(values.len(), valid)))
+    let word = |cells: &[T]| cells.iter().enumerate().fold(0u64, |word, (i, v)| word | (u64::from(!is_missing(v)) << i));
+    let words: Vec<u64> = values.chunks(64).map(word).collect();
+    let valid = BooleanBuffer::new(Buffer::from_vec(words), 0, values.len());
+    Some(NullBuffer::new(match nulls(undefined) {
+        Some(defined) => &valid & defined.inner(),
+        None => valid,
+    }))
 }
 
 fn bits(bytes: &[u8]) -> BooleanBuffer {
@@ -401,9 +423,4 @@ fn raw_array(bytes: &[u8], stored: &DataType) -> Result<ArrayRef> {
         DataType::Raw(_) | DataType::Bytes => binary(elements(bytes, stored), None),
         DataType::Complex64 | DataType::Complex128 | DataType::Struct(..) => structure(bytes, stored, None)?,
     })
-}
-
-/// An array of NULLs, for a column that has no value anywhere.
-pub(crate) fn all_null(data_type: &ArrowType, length: usize) -> ArrayRef {
-    arrow::array::new_null_array(data_type, length)
 }

@@ -79,12 +79,6 @@ impl ChunkGrid {
     pub(crate) fn stored_shape(&self, chunk: &[u64]) -> Vec<u64> {
         self.0.iter().zip(chunk).map(|(d, c)| d.stored_length(*c)).collect()
     }
-
-    /// Number of chunks of the whole grid, saturated at `u64::MAX`.
-    #[must_use]
-    pub(crate) fn count(&self) -> u64 {
-        self.0.iter().fold(1, |n, d| d.count().saturating_mul(n))
-    }
 }
 
 /// How chunk indices become keys.

@@ -43,7 +43,7 @@ pub(crate) enum NumpyUnit {
     Femtosecond,
     /// Attoseconds.
     Attosecond,
-    /// No unit: every element is NaT.
+    /// No unit: every element is not a time (`NaT`).
     Generic,
 }
 
@@ -103,7 +103,7 @@ pub(crate) enum DataType {
     String,
     /// Bytes of any length.
     Bytes,
-    /// numpy `datetime64`: `scale` units a tick, `i64::MIN` is NaT.
+    /// numpy `datetime64`: `scale` units a tick, `i64::MIN` is `NaT`.
     DateTime64 {
         /// Unit of a tick.
         unit: NumpyUnit,

@@ -25,7 +25,7 @@ impl Location {
         let mut end = 0;
         for component in path.split('/') {
             end += component.len();
-            if component.len() > ".zarr".len() && component.ends_with(".zarr") {
+            if is_store(component) {
                 let mut url = whole.url.clone();
                 let (root, group) = path.split_at(end);
                 url.set_path(root);
@@ -62,8 +62,13 @@ impl Location {
     /// Whether `text` has the shape of a location of a store: a path component ends in `.zarr`.
     #[must_use]
     pub(crate) fn names_a_store(text: &str) -> bool {
-        text.split('/').any(|c| c.len() > ".zarr".len() && c.ends_with(".zarr"))
+        text.split('/').any(is_store)
     }
+}
+
+/// A name that ends in `.zarr`, and is more than that.
+fn is_store(component: &str) -> bool {
+    component.strip_suffix(".zarr").is_some_and(|name| !name.is_empty())
 }
 
 /// `scheme://`, of more than one letter, which is a drive.

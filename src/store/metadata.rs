@@ -57,21 +57,6 @@ impl ArrayMetadata {
         }
     }
 
-    /// The last part of the path; the name `fallback` for an array that is the whole store.
-    #[must_use]
-    pub(crate) fn name<'a>(&'a self, fallback: &'a str) -> &'a str {
-        match self.path.rsplit('/').next() {
-            Some(name) if !name.is_empty() => name,
-            _ => fallback,
-        }
-    }
-
-    /// Number of cells.
-    #[must_use]
-    pub(crate) fn cells(&self) -> u64 {
-        self.shape.iter().product()
-    }
-
     /// Key of a chunk, relative to the store.
     #[must_use]
     pub(crate) fn chunk_key(&self, chunk: &[u64]) -> String {

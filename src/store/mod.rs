@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-pub(crate) use chunk_grid::{ChunkGrid, ChunkKeyEncoding, Cuts, DimensionChunks};
+pub(crate) use chunk_grid::{ChunkGrid, Cuts, DimensionChunks};
 pub(crate) use hierarchy::{Hierarchy, Node, OpenOptions};
 pub(crate) use location::Location;
 pub(crate) use metadata::join;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Int64Array, ListArray, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, BooleanArray, ListArray, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::Result;

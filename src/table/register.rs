@@ -37,14 +37,8 @@ use super::functions::{ReadZarr, ZarrMetadata};
 pub fn register_zarr(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();
-    let opened = match state.config().get_extension::<Opened>() {
-        Some(opened) => opened,
-        None => {
-            let opened = Arc::new(Opened::default());
-            state.config_mut().set_extension(Arc::clone(&opened));
-            opened
-        }
-    };
+    let opened = state.config().get_extension::<Opened>().unwrap_or_default();
+    state.config_mut().set_extension(Arc::clone(&opened));
     state.table_factories_mut().insert("ZARR".into(), Arc::new(ZarrTableFactory));
     state.register_udtf("read_zarr", Arc::new(ReadZarr));
     state.register_udtf("zarr_metadata", Arc::new(ZarrMetadata));

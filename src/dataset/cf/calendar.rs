@@ -8,7 +8,7 @@ use std::fmt::{self, Display, Formatter};
 
 /// A calendar of the CF conventions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Calendar {
+pub(crate) enum Calendar {
     /// Julian up to 4 October 1582, Gregorian from 15 October 1582, which is the next day. The default of CF.
     Standard,
     /// The Gregorian calendar, also for the years before it was introduced.
@@ -27,13 +27,13 @@ pub enum Calendar {
 ///
 /// Dates of one calendar sort by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Date {
+pub(crate) struct Date {
     /// Year; negative before our era, see [`Calendar::has_year_zero`].
-    pub year: i64,
+    pub(crate) year: i64,
     /// Month, from 1.
-    pub month: u32,
+    pub(crate) month: u32,
     /// Day of the month, from 1.
-    pub day: u32,
+    pub(crate) day: u32,
 }
 
 /// `YYYY-MM-DD`, as in ISO 8601: at least four digits of the year, after its sign if it is negative.
@@ -64,7 +64,7 @@ impl Calendar {
     ///
     /// For example, `NoLeap` for both `noleap` and `365_DAY`, and `None` for `none`.
     #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         Some(match name.to_ascii_lowercase().as_str() {
             "standard" | "gregorian" => Self::Standard,
             "proleptic_gregorian" => Self::ProlepticGregorian,
@@ -78,7 +78,7 @@ impl Calendar {
 
     /// The name that CF prefers, for example `standard` for what may be written `gregorian`.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Standard => "standard",
             Self::ProlepticGregorian => "proleptic_gregorian",
@@ -92,7 +92,7 @@ impl Calendar {
     /// Whether labels are always ISO text, since every year has dates that the Gregorian calendar lacks: `true` for [`Self::Day360`] and
     /// [`Self::AllLeap`].
     #[must_use]
-    pub fn is_text(self) -> bool {
+    pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Day360 | Self::AllLeap)
     }
 
@@ -101,7 +101,7 @@ impl Calendar {
     /// [`Self::Standard`] and [`Self::Julian`] have no such year, as in cftime: 31 December -1 is followed by 1 January 1. Year 0 is understood
     /// there as another spelling of year -1, but never given back.
     #[must_use]
-    pub fn has_year_zero(self) -> bool {
+    pub(crate) fn has_year_zero(self) -> bool {
         !matches!(self, Self::Standard | Self::Julian)
     }
 
@@ -112,7 +112,7 @@ impl Calendar {
     /// `None` where the calendar has no such date, or its year is beyond ±50 000 000 000 000. For example, 1 March 1970 is day 59 in most
     /// calendars and day 60 in `Day360` and `AllLeap`; 30 February exists in `Day360` only, and 10 October 1582 not in `Standard`.
     #[must_use]
-    pub fn day_number(self, date: Date) -> Option<i64> {
+    pub(crate) fn day_number(self, date: Date) -> Option<i64> {
         let known = (-MAX_YEAR..=MAX_YEAR).contains(&date.year) && (1..=self.days_in_month(date.year, date.month)).contains(&date.day);
         let lost = self == Self::Standard && date > LAST_JULIAN && date < FIRST_GREGORIAN;
         if !known || lost {
@@ -127,7 +127,7 @@ impl Calendar {
     ///
     /// `None` where the year is beyond ±50 000 000 000 000. For example, day -141 428 is 1582-10-04 in `Standard`, and 1582-10-14 in `ProlepticGregorian`.
     #[must_use]
-    pub fn date(self, day_number: i64) -> Option<Date> {
+    pub(crate) fn date(self, day_number: i64) -> Option<Date> {
         if !(-MAX_DAY..=MAX_DAY).contains(&day_number) {
             return None;
         }
@@ -152,7 +152,7 @@ impl Calendar {
     ///
     /// October 1582 of [`Self::Standard`] counts 31, as in cftime, though ten of its days do not exist.
     #[must_use]
-    pub fn days_in_month(self, year: i64, month: u32) -> u32 {
+    pub(crate) fn days_in_month(self, year: i64, month: u32) -> u32 {
         match month {
             1..=12 if self == Self::Day360 => 30,
             2 if self.is_leap(year) => 29,
@@ -160,18 +160,6 @@ impl Calendar {
             4 | 6 | 9 | 11 => 30,
             1..=12 => 31,
             _ => 0,
-        }
-    }
-
-    /// Length of a year in days: for example 366 for 1900 in [`Self::Julian`], 365 in [`Self::Standard`].
-    ///
-    /// 1582 of [`Self::Standard`] counts 365, as in cftime, though ten of its days do not exist.
-    #[must_use]
-    pub fn days_in_year(self, year: i64) -> u32 {
-        match self {
-            Self::Day360 => 360,
-            _ if self.is_leap(year) => 366,
-            _ => 365,
         }
     }
 
@@ -344,8 +332,6 @@ mod tests {
         assert_eq!(leap(Calendar::NoLeap), [false; 9]);
         assert_eq!(leap(Calendar::AllLeap), [true; 9]);
         assert_eq!(ALL.map(|calendar| calendar.days_in_month(1582, 10)), [31, 31, 31, 31, 31, 30]);
-        assert_eq!(ALL.map(|calendar| calendar.days_in_year(1582)), [365, 365, 365, 365, 366, 360]);
-        assert_eq!(ALL.map(|calendar| calendar.days_in_year(1900)), [365, 365, 366, 365, 366, 360]);
     }
 
     #[test]

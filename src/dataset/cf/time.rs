@@ -64,7 +64,7 @@ impl TimeUnit {
 
 /// A label as a count of target units since 1970-01-01T00:00:00.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimestampLabel {
+pub(crate) enum TimestampLabel {
     /// The count of the same label, read as a proleptic Gregorian date.
     Timestamp(i64),
     /// The proleptic Gregorian calendar has no such label: for example 29 February 1900 of `julian`.
@@ -73,7 +73,7 @@ pub enum TimestampLabel {
 
 /// How the numbers of one array are read as time: its `units` and `calendar`, and the unit of the column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TimeEncoding {
+pub(crate) struct TimeEncoding {
     calendar: Calendar,
     unit: TimeUnit,
     /// Nanoseconds of one stored unit.
@@ -104,7 +104,7 @@ impl TimeEncoding {
     /// * CF does not know the calendar,
     /// * the reference cannot be read, or its date does not exist in the calendar.
     #[must_use]
-    pub fn parse(units: &str, calendar: Option<&str>, time_unit: Option<TimeUnit>) -> Option<Result<Self, String>> {
+    pub(crate) fn parse(units: &str, calendar: Option<&str>, time_unit: Option<TimeUnit>) -> Option<Result<Self, String>> {
         let (unit, reference) = split_since(units)?;
         let encoding = Self::new(unit, reference, calendar, time_unit);
         Some(encoding.map_err(|reason| format!("{reason}; option `decode_times` = `false` reads the raw numbers")))
@@ -138,13 +138,13 @@ impl TimeEncoding {
 
     /// Calendar of the labels.
     #[must_use]
-    pub fn calendar(&self) -> Calendar {
+    pub(crate) fn calendar(&self) -> Calendar {
         self.calendar
     }
 
     /// Unit of the timestamps, and the finest unit that text shows.
     #[must_use]
-    pub fn unit(&self) -> TimeUnit {
+    pub(crate) fn unit(&self) -> TimeUnit {
         self.unit
     }
 
@@ -152,7 +152,7 @@ impl TimeEncoding {
     ///
     /// For example, 59 `days since 2000-01-01` is 2000-02-29 in calendar `standard`, and 2000-03-01 in `noleap`: 951 868 800 000 000 µs.
     #[must_use]
-    pub fn timestamp_from_int(&self, value: i128) -> Option<TimestampLabel> {
+    pub(crate) fn timestamp_from_int(&self, value: i128) -> Option<TimestampLabel> {
         if let Some(timestamp) = self.linear_timestamp(value) {
             return Some(TimestampLabel::Timestamp(timestamp));
         }
@@ -163,7 +163,7 @@ impl TimeEncoding {
     ///
     /// For example, 0.1 `days since 1970-01-01` is 02:24:00: the f64 is a little more than a tenth, by less than half a microsecond.
     #[must_use]
-    pub fn timestamp_from_float(&self, value: f64) -> Option<TimestampLabel> {
+    pub(crate) fn timestamp_from_float(&self, value: f64) -> Option<TimestampLabel> {
         self.timestamp(self.instant_from_float(value)?)
     }
 
@@ -171,7 +171,7 @@ impl TimeEncoding {
     ///
     /// For example, 59 `days since 2000-01-01` is `2000-02-30T00:00:00` in calendar `360_day`.
     #[must_use]
-    pub fn text_from_int(&self, value: i128) -> Option<String> {
+    pub(crate) fn text_from_int(&self, value: i128) -> Option<String> {
         self.text(self.instant_from_int(value)?)
     }
 
@@ -179,7 +179,7 @@ impl TimeEncoding {
     ///
     /// For example, 0.000001 `days since 2000-01-01` is `2000-01-01T00:00:00.0864`.
     #[must_use]
-    pub fn text_from_float(&self, value: f64) -> Option<String> {
+    pub(crate) fn text_from_float(&self, value: f64) -> Option<String> {
         self.text(self.instant_from_float(value)?)
     }
 
@@ -400,7 +400,7 @@ fn number_below(limit: i64, digits: &str) -> Option<i64> {
 ///
 /// For example, 3 600 000 000 000 for `hours`, `hour`, `hrs`, `hr` and `h`, and `None` for `months`.
 #[must_use]
-pub fn duration_step(units: &str) -> Option<i64> {
+pub(crate) fn duration_step(units: &str) -> Option<i64> {
     Some(match units.to_ascii_lowercase().as_str() {
         "nanosecond" | "nanoseconds" | "ns" => 1,
         "microsecond" | "microseconds" | "us" => 1_000,
@@ -417,19 +417,10 @@ pub fn duration_step(units: &str) -> Option<i64> {
 ///
 /// For example, 0.1 hours (a `step` of 3 600 000 000 000) are 360 000 000 000.
 #[must_use]
-pub fn duration_from_float(value: f64, step: i64) -> Option<i64> {
+pub(crate) fn duration_from_float(value: f64, step: i64) -> Option<i64> {
     #[expect(clippy::cast_precision_loss, reason = "exact below 2^53, where the steps of `duration_step` are")]
     let step = step as f64;
     nearest(value * step)
-}
-
-/// ISO text of a proleptic Gregorian timestamp, `YYYY-MM-DDTHH:MM:SS` with a fraction only where there is one.
-///
-/// `None` never happens: all timestamps are within the years that have dates. For example, 1 500 ms is `1970-01-01T00:00:01.5`.
-#[must_use]
-pub fn format_timestamp(value: i64, unit: TimeUnit) -> Option<String> {
-    let (day, time) = unit.split(i128::from(value))?;
-    Some(iso_text(Calendar::ProlepticGregorian.date(day)?, time, unit))
 }
 
 /// ISO text of a date and the units since its midnight.
@@ -846,5 +837,11 @@ mod tests {
         for value in [f64::NAN, f64::INFINITY, 9_223_372_036_854_775_808.0, -1e300] {
             assert_eq!(duration_from_float(value, 1), None);
         }
+    }
+
+    /// ISO text of a proleptic Gregorian timestamp.
+    fn format_timestamp(value: i64, unit: TimeUnit) -> Option<String> {
+        let (day, time) = unit.split(i128::from(value))?;
+        Some(iso_text(Calendar::ProlepticGregorian.date(day)?, time, unit))
     }
 }

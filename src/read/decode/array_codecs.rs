@@ -1,7 +1,7 @@
 //! Array → array codecs: `transpose` of format 3, and the filters of numcodecs that change numbers.
 //!
-//! The filters see the array as flat, in C order. Decoding is what numcodecs does in numpy: `delta.py`, `fixedscaleoffset.py`, `astype.py`, `quantize.py`,
-//! `bitround.py`, `packbits.py`.
+//! The filters see the array as flat, in C order. Decoding is what numcodecs does in numpy: `delta.py`,
+//! `fixedscaleoffset.py`, `astype.py`, `quantize.py`, `bitround.py`, `packbits.py`.
 
 use serde_json::{Map, Value};
 
@@ -45,7 +45,8 @@ pub(super) struct Parsed {
     pub(super) endian: Option<Endian>,
 }
 
-/// Data types at the two sides of a filter: the names in its configuration under these keys, else the type of the array.
+/// Data types at the two sides of a filter: the names in its configuration under these keys, else the type of the
+/// array.
 struct Types<'a> {
     codec: &'a CodecMetadata,
     array: &'a DataType,
@@ -56,18 +57,28 @@ impl Types<'_> {
         let name = &self.codec.name;
         match self.codec.configuration.get(key) {
             None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Number::parse(text).map(Some).ok_or_else(|| format!("codec `{name}` of data type `{text}` is not supported")),
+            Some(Value::String(text)) => Number::parse(text)
+                .map(Some)
+                .ok_or_else(|| format!("codec `{name}` of data type `{text}` is not supported")),
             Some(other) => Err(format!("codec `{name}` has the `{key}` {other}")),
         }
     }
 
-    /// The types of the decoded and of the encoded side. The array is viewed as the decoded type, whatever its own, so only the sizes have to agree.
+    /// The types of the decoded and of the encoded side. The array is viewed as the decoded type, whatever its own, so
+    /// only the sizes have to agree.
     fn both(&self, decoded: &str, encoded: &str) -> Result<(Cast, Option<Endian>), String> {
         let name = &self.codec.name;
-        let own = || Number::of(self.array).map(|number| (number, None)).ok_or_else(|| format!("codec `{name}` needs an array of numbers"));
+        let own = || {
+            Number::of(self.array)
+                .map(|number| (number, None))
+                .ok_or_else(|| format!("codec `{name}` needs an array of numbers"))
+        };
         let (decoded, endian) = self.named(decoded)?.map_or_else(own, Ok)?;
         if self.array.fixed_size() != Some(decoded.size()) {
-            return Err(format!("codec `{name}` is for elements of {} bytes, which are not those of the array", decoded.size()));
+            return Err(format!(
+                "codec `{name}` is for elements of {} bytes, which are not those of the array",
+                decoded.size()
+            ));
         }
         let (encoded, endian) = self.named(encoded)?.unwrap_or((decoded, endian));
         Ok((Cast { encoded, decoded }, endian))
@@ -76,7 +87,7 @@ impl Types<'_> {
 
 impl ArrayCodec {
     /// The array → array codec of this name on arrays of this type, `None` if it is another kind of codec.
-    pub(super) fn new(codec: &CodecMetadata, array: &DataType) -> Result<Option<Parsed>, String> {
+    pub(super) fn parse(codec: &CodecMetadata, array: &DataType) -> Result<Option<Parsed>, String> {
         let types = Types { codec, array };
         let same = || Parsed { codec: None, data_type: array.clone(), endian: None };
         let parsed = match codec.name.as_str() {
@@ -97,14 +108,20 @@ impl ArrayCodec {
             "numcodecs.delta" => {
                 let (cast, endian) = types.both("dtype", "astype")?;
                 if cast.decoded == Number::Bool || (cast.encoded.is_float() && !cast.decoded.is_float()) {
-                    return Err("codec `numcodecs.delta` does not make these differences into numbers of its type".to_owned());
+                    return Err(
+                        "codec `numcodecs.delta` does not make these differences into numbers of its type".to_owned()
+                    );
                 }
                 Parsed { codec: Some(Self::Delta(cast)), data_type: cast.encoded.data_type(), endian }
             }
             "numcodecs.fixedscaleoffset" => {
                 let (cast, endian) = types.both("dtype", "astype")?;
                 let [scale, offset] = [number(codec, "scale")?, number(codec, "offset")?];
-                Parsed { codec: Some(Self::ScaleOffset(cast, scale, offset)), data_type: cast.encoded.data_type(), endian }
+                Parsed {
+                    codec: Some(Self::ScaleOffset(cast, scale, offset)),
+                    data_type: cast.encoded.data_type(),
+                    endian,
+                }
             }
             "numcodecs.packbits" => {
                 if array.fixed_size() != Some(1) {
@@ -118,10 +135,15 @@ impl ArrayCodec {
     }
 
     fn cast(cast: Cast, endian: Option<Endian>) -> Parsed {
-        Parsed { codec: (cast.encoded != cast.decoded).then_some(Self::Cast(cast)), data_type: cast.encoded.data_type(), endian }
+        Parsed {
+            codec: (cast.encoded != cast.decoded).then_some(Self::Cast(cast)),
+            data_type: cast.encoded.data_type(),
+            endian,
+        }
     }
 
-    /// Whether an element of the fill value is the same on both sides. Where it is not, an inner chunk that is absent from a shard has no known content.
+    /// Whether an element of the fill value is the same on both sides. Where it is not, an inner chunk that is absent
+    /// from a shard has no known content.
     pub(super) fn keeps_fill(&self) -> bool {
         matches!(self, Self::Transpose(_))
     }
@@ -131,7 +153,8 @@ impl ArrayCodec {
         match self {
             Self::Transpose(order) => transpose::encoded_shape(order, shape),
             Self::PackBits => {
-                let bits = shape.iter().try_fold(1_u64, |n, &len| n.checked_mul(len)).ok_or("its shape is too large")?;
+                let bits =
+                    shape.iter().try_fold(1_u64, |n, &len| n.checked_mul(len)).ok_or("its shape is too large")?;
                 Ok(vec![bits.div_ceil(8) + 1])
             }
             Self::Other(codec) => codec.encoded_shape(shape),
@@ -139,13 +162,16 @@ impl ArrayCodec {
         }
     }
 
-    /// Decode a whole array of `shape` with elements of `size` bytes. The caller has made both buffers as long as the shapes and types say.
+    /// Decode a whole array of `shape` with elements of `size` bytes. The caller has made both buffers as long as the
+    /// shapes and types say.
     pub(super) fn decode(&self, shape: &[u64], size: usize, encoded: &[u8], out: &mut [u8]) -> Result<(), String> {
         match self {
             Self::Transpose(order) => return transpose::decode(order, shape, size, encoded, out),
             Self::Cast(types) => cast::cast(types.encoded, types.decoded, encoded, out),
             Self::Delta(types) => cast::cumulate(types.encoded, types.decoded, encoded, out),
-            Self::ScaleOffset(types, scale, offset) => cast::scale_offset(types.encoded, types.decoded, *scale, *offset, encoded, out),
+            Self::ScaleOffset(types, scale, offset) => {
+                cast::scale_offset(types.encoded, types.decoded, *scale, *offset, encoded, out);
+            }
             Self::PackBits => return unpack_bits(encoded, out),
             Self::Other(codec) => return codec.decode(shape, encoded, out),
         }
@@ -162,7 +188,9 @@ fn order(configuration: &Map<String, Value>) -> Result<Vec<usize>, String> {
         let mut seen = vec![false; order.len()];
         order.iter().all(|&axis| seen.get_mut(axis).is_some_and(|seen| !std::mem::replace(seen, true)))
     };
-    order.filter(once).ok_or_else(|| format!("codec `transpose` has the `order` {value}, which does not name each axis once"))
+    order
+        .filter(once)
+        .ok_or_else(|| format!("codec `transpose` has the `order` {value}, which does not name each axis once"))
 }
 
 fn number(codec: &CodecMetadata, key: &str) -> Result<f64, String> {
@@ -195,7 +223,7 @@ mod tests {
 
     fn parse(name: &str, configuration: &Value, array: &DataType) -> Result<Parsed, String> {
         let metadata = codecs(&json!([{"name": name, "configuration": configuration}])).remove(0);
-        ArrayCodec::new(&metadata, array).map(Option::unwrap)
+        ArrayCodec::parse(&metadata, array).map(Option::unwrap)
     }
 
     fn decode(parsed: &Parsed, encoded: &[u8], count: usize, size: usize) -> Result<Vec<u8>, String> {
@@ -208,7 +236,10 @@ mod tests {
         // numcodecs.Delta("<i2", "i1").encode(np.arange(100, 120, 2, dtype="i2"))
         let parsed = parse("numcodecs.delta", &json!({"dtype": "<i2", "astype": "|i1"}), &DataType::Int16).unwrap();
         assert_eq!((&parsed.data_type, parsed.endian), (&DataType::Int8, None));
-        assert_eq!(decode(&parsed, &[100, 2, 2, 2], 4, 2).unwrap(), native(&[100, 102, 104, 106_i16], i16::to_ne_bytes));
+        assert_eq!(
+            decode(&parsed, &[100, 2, 2, 2], 4, 2).unwrap(),
+            native(&[100, 102, 104, 106_i16], i16::to_ne_bytes)
+        );
         // The differences of integers wrap, and so do the sums.
         let parsed = parse("numcodecs.delta", &json!({"dtype": ">u1"}), &DataType::UInt8).unwrap();
         assert_eq!(decode(&parsed, &[250, 10, 10], 3, 1).unwrap(), [250, 4, 14]);
@@ -219,7 +250,12 @@ mod tests {
     #[test]
     fn fixedscaleoffset() {
         // The example of numcodecs.FixedScaleOffset(offset=1000, scale=10, dtype="f8", astype="u1").
-        let parsed = parse("numcodecs.fixedscaleoffset", &json!({"offset": 1000, "scale": 10, "dtype": "<f8", "astype": "|u1"}), &DataType::Float64).unwrap();
+        let parsed = parse(
+            "numcodecs.fixedscaleoffset",
+            &json!({"offset": 1000, "scale": 10, "dtype": "<f8", "astype": "|u1"}),
+            &DataType::Float64,
+        )
+        .unwrap();
         assert_eq!(parsed.data_type, DataType::UInt8);
         let expected = native(&[1000.0, 1000.1, 1001.0_f64], f64::to_ne_bytes);
         assert_eq!(decode(&parsed, &[0, 1, 10], 3, 8).unwrap(), expected);
@@ -227,12 +263,21 @@ mod tests {
 
     #[test]
     fn astype_and_quantize() {
-        let parsed = parse("numcodecs.astype", &json!({"encode_dtype": ">i4", "decode_dtype": "<f8"}), &DataType::Float64).unwrap();
+        let parsed =
+            parse("numcodecs.astype", &json!({"encode_dtype": ">i4", "decode_dtype": "<f8"}), &DataType::Float64)
+                .unwrap();
         assert_eq!((&parsed.data_type, parsed.endian), (&DataType::Int32, Some(Endian::Big)));
         assert_eq!(decode(&parsed, &native(&[-7_i32], i32::to_ne_bytes), 1, 8).unwrap(), (-7_f64).to_ne_bytes());
-        let parsed = parse("numcodecs.quantize", &json!({"digits": 3, "dtype": "<f8", "astype": "<f4"}), &DataType::Float64).unwrap();
+        let parsed =
+            parse("numcodecs.quantize", &json!({"digits": 3, "dtype": "<f8", "astype": "<f4"}), &DataType::Float64)
+                .unwrap();
         assert_eq!(decode(&parsed, &0.5_f32.to_ne_bytes(), 1, 8).unwrap(), 0.5_f64.to_ne_bytes());
-        assert!(parse("numcodecs.quantize", &json!({"digits": 1000, "dtype": "<f8"}), &DataType::Float64).unwrap().codec.is_none());
+        assert!(
+            parse("numcodecs.quantize", &json!({"digits": 1000, "dtype": "<f8"}), &DataType::Float64)
+                .unwrap()
+                .codec
+                .is_none()
+        );
         assert!(parse("numcodecs.bitround", &json!({"keepbits": 1000}), &DataType::Float32).unwrap().codec.is_none());
     }
 

@@ -92,7 +92,8 @@ impl ByteCodec {
             (Kind::Checksum(_), Size::Exactly(n)) => Size::Exactly(n.saturating_add(checksum::SIZE)),
             (Kind::Checksum(_), Size::AtMost(n)) => Size::AtMost(n.saturating_add(checksum::SIZE)),
             (Kind::Shuffle(_), size) => size,
-            // More than any of them adds to bytes that it cannot compress: a quarter, and 64 KiB for headers and blocks.
+            // More than any of them adds to bytes that it cannot compress: a quarter, and 64 KiB for headers and
+            // blocks.
             (_, size) => Size::AtMost(size.max().saturating_add(size.max() / 4).saturating_add(64 << 10)),
         }
     }
@@ -117,7 +118,13 @@ impl ByteCodec {
     }
 
     /// Decode at most `limit` bytes into an empty buffer.
-    fn decode_at_most(&self, encoded: &[u8], limit: usize, out: &mut Buffer, scratch: &mut Scratch) -> Result<(), String> {
+    fn decode_at_most(
+        &self,
+        encoded: &[u8],
+        limit: usize,
+        out: &mut Buffer,
+        scratch: &mut Scratch,
+    ) -> Result<(), String> {
         match &self.kind {
             Kind::Blosc => blosc::decode_at_most(encoded, limit, out),
             Kind::Bz2 => pull::grow(&mut Bz2::new(encoded), limit, out),
@@ -182,7 +189,12 @@ pub(super) fn encoded_size(codecs: &[ByteCodec], decoded: Size) -> Size {
 }
 
 /// Undo all of the codecs, the last first.
-pub(super) fn undo<'a>(codecs: &[ByteCodec], encoded: &'a [u8], decoded: Size, scratch: &mut Scratch) -> Result<Bytes<'a>, String> {
+pub(super) fn undo<'a>(
+    codecs: &[ByteCodec],
+    encoded: &'a [u8],
+    decoded: Size,
+    scratch: &mut Scratch,
+) -> Result<Bytes<'a>, String> {
     let mut bytes = Bytes::Borrowed(encoded);
     let mut left = codecs;
     while let Some((codec, before)) = left.split_last() {
@@ -193,8 +205,14 @@ pub(super) fn undo<'a>(codecs: &[ByteCodec], encoded: &'a [u8], decoded: Size, s
     Ok(bytes)
 }
 
-/// Undo all of the codecs into `out`, exactly. The last step, which undoes the first codec, writes there and nowhere else.
-pub(super) fn undo_into(codecs: &[ByteCodec], encoded: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<(), String> {
+/// Undo all of the codecs into `out`, exactly. The last step, which undoes the first codec, writes there and nowhere
+/// else.
+pub(super) fn undo_into(
+    codecs: &[ByteCodec],
+    encoded: &[u8],
+    out: &mut [u8],
+    scratch: &mut Scratch,
+) -> Result<(), String> {
     let Some((first, others)) = codecs.split_first() else {
         return copy(encoded, out);
     };
@@ -245,7 +263,9 @@ mod tests {
     #[test]
     fn rows_of_codecs() {
         let zstd = hex(ZSTD);
-        let lz4 = |bytes: &[u8]| [&u32::try_from(bytes.len()).unwrap().to_le_bytes()[..], &lz4_flex::block::compress(bytes)].concat();
+        let lz4 = |bytes: &[u8]| {
+            [&u32::try_from(bytes.len()).unwrap().to_le_bytes()[..], &lz4_flex::block::compress(bytes)].concat()
+        };
         for (names, encoded) in [
             (&[][..], HELLO.to_vec()),
             (&["zstd"], zstd.clone()),

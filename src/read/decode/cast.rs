@@ -1,6 +1,7 @@
 //! Arithmetic on whole arrays of numbers, as numpy does it.
 
 #![expect(
+    clippy::cast_lossless,
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
     clippy::cast_precision_loss,
@@ -73,8 +74,9 @@ macro_rules! for_number {
     };
 }
 
-/// Convert numbers as numpy's `astype` does: integers wrap, floats are rounded to the nearest float and cut off towards zero to integers.
-/// Floats that the integer type cannot hold become its nearest value, and NaN 0 (C leaves both undefined, and numpy with it).
+/// Convert numbers as numpy's `astype` does: integers wrap, floats are rounded to the nearest float and cut off towards
+/// zero to integers. Floats that the integer type cannot hold become its nearest value, and NaN 0 (C leaves both
+/// undefined, and numpy with it).
 pub(super) fn cast(from: Number, to: Number, encoded: &[u8], out: &mut [u8]) {
     if from == to {
         for (out, byte) in out.iter_mut().zip(encoded) {
@@ -89,7 +91,8 @@ pub(super) fn cast(from: Number, to: Number, encoded: &[u8], out: &mut [u8]) {
     }
 }
 
-/// `encoded / scale + offset` as numpy computes it: in the type of the encoded numbers where that is a float, else as 64-bit floats.
+/// `encoded / scale + offset` as numpy computes it: in the type of the encoded numbers where that is a float, else as
+/// 64-bit floats.
 pub(super) fn scale_offset(from: Number, to: Number, scale: f64, offset: f64, encoded: &[u8], out: &mut [u8]) {
     match from {
         Number::Float32 => {
@@ -104,8 +107,8 @@ pub(super) fn scale_offset(from: Number, to: Number, scale: f64, offset: f64, en
     }
 }
 
-/// The sum of all numbers up to each one, as numpy's `cumsum` computes it into an array of type `to`: in the type that both are promoted to. Integers wrap,
-/// floats are added one by one.
+/// The sum of all numbers up to each one, as numpy's `cumsum` computes it into an array of type `to`: in the type that
+/// both are promoted to. Integers wrap, floats are added one by one.
 pub(super) fn cumulate(from: Number, to: Number, encoded: &[u8], out: &mut [u8]) {
     match sum_type(from, to) {
         Number::Float64 if to != Number::Float64 => {
@@ -154,20 +157,28 @@ fn accumulate(number: Number, bytes: &mut [u8]) {
 fn map<W: Wide>(from: Number, to: Number, encoded: &[u8], out: &mut [u8], mut function: impl FnMut(W) -> W) {
     for (encoded, out) in encoded.chunks(BATCH * from.size()).zip(out.chunks_mut(BATCH * to.size())) {
         let mut wide: [W; BATCH] = array::from_fn(|_| W::default());
-        for_number!(from, T => {
-            for (wide, chunk) in wide.iter_mut().zip(T::chunks(encoded)) {
-                *wide = W::widen(T::unpack(*chunk));
-            }
-        });
+        widen(from, encoded, &mut wide);
         for wide in &mut wide {
             *wide = function(*wide);
         }
-        for_number!(to, T => {
-            for (chunk, wide) in T::chunks_mut(out).iter_mut().zip(&wide) {
-                *chunk = wide.narrow::<T>().pack();
-            }
-        });
+        narrow(to, &wide, out);
     }
+}
+
+fn widen<W: Wide>(from: Number, encoded: &[u8], wide: &mut [W]) {
+    for_number!(from, T => {
+        for (wide, chunk) in wide.iter_mut().zip(T::chunks(encoded)) {
+            *wide = W::widen(T::unpack(*chunk));
+        }
+    });
+}
+
+fn narrow<W: Wide>(to: Number, wide: &[W], out: &mut [u8]) {
+    for_number!(to, T => {
+        for (chunk, wide) in T::chunks_mut(out).iter_mut().zip(wide) {
+            *chunk = wide.narrow::<T>().pack();
+        }
+    });
 }
 
 /// A bool of numpy, true where the byte is not 0.
@@ -302,7 +313,7 @@ mod tests {
         assert_eq!(cast_i32(Number::Int32, &values), native(&values, i32::to_ne_bytes));
         let mut out = [0; 8];
         cast(Number::UInt64, Number::Float64, &u64::MAX.to_ne_bytes(), &mut out);
-        assert_eq!(f64::from_ne_bytes(out), 18_446_744_073_709_551_615.0);
+        assert_eq!(out, 18_446_744_073_709_551_615_f64.to_ne_bytes());
     }
 
     #[test]
@@ -325,12 +336,12 @@ mod tests {
     fn scale_and_offset_in_the_type_of_the_encoded_numbers() {
         let mut out = [0; 8];
         scale_offset(Number::UInt8, Number::Float64, 10.0, 1000.0, &[7], &mut out);
-        assert_eq!(f64::from_ne_bytes(out), 7.0 / 10.0 + 1000.0);
+        assert_eq!(out, (7.0 / 10.0 + 1000_f64).to_ne_bytes());
         // np.float32(7) / 10 + 273.15 is np.float32(273.85), np.float16(7) / 10 + 273.15 is np.float16(274).
         scale_offset(Number::Float32, Number::Float64, 10.0, 273.15, &7_f32.to_ne_bytes(), &mut out);
-        assert_eq!(f64::from_ne_bytes(out), f64::from(273.85_f32));
+        assert_eq!(out, f64::from(273.85_f32).to_ne_bytes());
         scale_offset(Number::Float16, Number::Float64, 10.0, 273.15, &f16::from_f32(7.0).to_ne_bytes(), &mut out);
-        assert_eq!(f64::from_ne_bytes(out), 274.0);
+        assert_eq!(out, 274_f64.to_ne_bytes());
     }
 
     #[test]
@@ -342,10 +353,16 @@ mod tests {
         };
         assert_eq!(sum(Number::Int8, Number::Int8, &[100, 100, 100]), native(&[100, -56, 44_i8], i8::to_ne_bytes));
         let floats = native(&[0.1, 0.2, 0.3_f32], f32::to_ne_bytes);
-        assert_eq!(sum(Number::Float32, Number::Float32, &floats), native(&[0.1, 0.1 + 0.2, 0.1_f32 + 0.2 + 0.3], f32::to_ne_bytes));
+        assert_eq!(
+            sum(Number::Float32, Number::Float32, &floats),
+            native(&[0.1, 0.1 + 0.2, 0.1_f32 + 0.2 + 0.3], f32::to_ne_bytes)
+        );
         assert_eq!(sum(Number::Float64, Number::Float64, &(-0.0_f64).to_ne_bytes()), (-0.0_f64).to_ne_bytes());
         // np.cumsum(np.array([2**24, 1, 1], "i4"), out=np.empty(3, "f4")) adds as float64.
         let integers = native(&[1 << 24, 1, 1_i32], i32::to_ne_bytes);
-        assert_eq!(sum(Number::Int32, Number::Float32, &integers), native(&[16_777_216.0, 16_777_216.0, 16_777_218.0_f32], f32::to_ne_bytes));
+        assert_eq!(
+            sum(Number::Int32, Number::Float32, &integers),
+            native(&[16_777_216.0, 16_777_216.0, 16_777_218.0_f32], f32::to_ne_bytes)
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Checksums beside the bytes they check: 4 bytes, little-endian, before or after the content.
 //!
-//! Format 3 has `crc32c`, at the end (zarr-specs, codecs/crc32c). The numcodecs `crc32`, `crc32c` and `adler32` have an option `location`, whose default is
-//! `end` for `crc32c` and `start` for the others (numcodecs/checksum32.py); `fletcher32` is that of HDF5 and stands at the end (numcodecs/fletcher32.pyx).
+//! Format 3 has `crc32c`, at the end (zarr-specs, codecs/crc32c). The numcodecs `crc32`, `crc32c` and `adler32` have an
+//! option `location`, whose default is `end` for `crc32c` and `start` for the others (numcodecs/checksum32.py);
+//! `fletcher32` is that of HDF5 and stands at the end (numcodecs/fletcher32.pyx).
 
 use std::ops::Range;
 
@@ -92,7 +93,8 @@ fn adler32(content: &[u8]) -> u32 {
     const RUN: usize = 5552;
     let (mut a, mut b) = (1_u32, 0_u32);
     for run in content.chunks(RUN) {
-        // Sixteen bytes at a time: b gains 16 a and the bytes weighted 16, 15, ... 1, so that nothing waits for the byte before.
+        // Sixteen bytes at a time: b gains 16 a and the bytes weighted 16, 15, ... 1, so that nothing waits for the
+        // byte before.
         let (blocks, rest) = run.as_chunks::<16>();
         for block in blocks {
             let weighted: u32 = block.iter().zip((1..=16).rev()).map(|(&byte, weight)| u32::from(byte) * weight).sum();
@@ -145,9 +147,14 @@ mod tests {
         (0..100_003_u32).map(|i| u8::try_from(i.wrapping_mul(i) % 251).unwrap()).collect()
     }
 
-    // google_crc32c.value, zlib.crc32, zlib.adler32 and numcodecs.Fletcher32 of bytes((i * i % 2**32 % 251) for i in range(100003)).
-    const GOLDEN: [(Function, u32); 4] =
-        [(Function::Crc32c, 0x7d96_f220), (Function::Crc32, 0x9627_2769), (Function::Adler32, 0x20a0_e0c0), (Function::Fletcher32, 0xa66b_9ac1)];
+    // google_crc32c.value, zlib.crc32, zlib.adler32 and numcodecs.Fletcher32 of bytes((i * i % 2**32 % 251) for i in
+    // range(100003)).
+    const GOLDEN: [(Function, u32); 4] = [
+        (Function::Crc32c, 0x7d96_f220),
+        (Function::Crc32, 0x9627_2769),
+        (Function::Adler32, 0x20a0_e0c0),
+        (Function::Fletcher32, 0xa66b_9ac1),
+    ];
 
     #[test]
     fn sums_are_those_of_the_python_libraries() {
@@ -156,7 +163,7 @@ mod tests {
         }
         // numcodecs.Fletcher32().encode(b"abcde") ends in 0x4ff029c7, zlib.adler32(b"") is 1.
         assert_eq!((fletcher32(b"abcde"), adler32(b"")), (0x4ff0_29c7, 1));
-        assert_eq!(adler32(&[255; 100_000]), 0x149a_302c);
+        assert_eq!(adler32(&vec![255; 100_000]), 0x149a_302c);
     }
 
     #[test]
@@ -173,7 +180,11 @@ mod tests {
             let codec = checksum(name, &configuration).unwrap().unwrap();
             assert_eq!(codec.at_start, at_start, "{name}");
             let sum = codec.compute(b"content").to_le_bytes();
-            let (encoded, content) = if at_start { ([&sum, &b"content"[..]].concat(), 4..11) } else { ([b"content", &sum[..]].concat(), 0..7) };
+            let (encoded, content) = if at_start {
+                ([&sum, &b"content"[..]].concat(), 4..11)
+            } else {
+                ([b"content", &sum[..]].concat(), 0..7)
+            };
             assert_eq!(codec.verify(&encoded), Ok(content));
             let mut bad = encoded.clone();
             bad[5] ^= 1;

@@ -1,6 +1,7 @@
 //! Deflate streams: `gzip` (RFC 1952), also of several members, and `zlib` (RFC 1950).
 //!
-//! As Python's `gzip` module, which numcodecs and zarr-python use, zero bytes after a member are padding. Anything else after the end is an error.
+//! As Python's `gzip` module, which numcodecs and zarr-python use, zero bytes after a member are padding. Anything else
+//! after the end is an error.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
@@ -12,7 +13,8 @@ const PIECE: usize = 256 << 10;
 /// Run the raw or zlib stream at the front of `input`, and cut what it used off. `true` at the end of the stream.
 fn inflate(state: &mut Decompress, input: &mut &[u8], out: &mut [u8]) -> Result<(usize, bool), String> {
     let (used, made) = (state.total_in(), state.total_out());
-    let status = state.decompress(input, out, FlushDecompress::None).map_err(|error| format!("bad deflate stream: {error}"))?;
+    let status =
+        state.decompress(input, out, FlushDecompress::None).map_err(|error| format!("bad deflate stream: {error}"))?;
     let used = usize::try_from(state.total_in() - used).unwrap_or(usize::MAX);
     let made = usize::try_from(state.total_out() - made).unwrap_or(usize::MAX);
     *input = input.get(used..).unwrap_or_default();
@@ -46,7 +48,11 @@ impl Pull for Zlib<'_> {
                 return Ok(made);
             }
         }
-        if self.input.is_empty() { Ok(0) } else { Err(format!("{} bytes follow the end of the stream", self.input.len())) }
+        if self.input.is_empty() {
+            Ok(0)
+        } else {
+            Err(format!("{} bytes follow the end of the stream", self.input.len()))
+        }
     }
 }
 
@@ -87,7 +93,10 @@ impl<'a> Gzip<'a> {
         let [c0, c1, c2, c3, n0, n1, n2, n3] = *trailer;
         let (sum, size) = (u32::from_le_bytes([c0, c1, c2, c3]), u32::from_le_bytes([n0, n1, n2, n3]));
         if sum != self.crc.sum() {
-            return Err(format!("the checksum of the gzip member is {sum:#010x}, but the bytes have {:#010x}", self.crc.sum()));
+            return Err(format!(
+                "the checksum of the gzip member is {sum:#010x}, but the bytes have {:#010x}",
+                self.crc.sum()
+            ));
         }
         if size != self.crc.amount() {
             return Err(format!("the gzip member claims {size} bytes, but has {}", self.crc.amount()));

@@ -2,12 +2,15 @@
 
 use super::scratch::Buffer;
 
-/// No LZ4 block is more than 255 times as long when decoded (LZ4 block format: a byte lengthens a match by at most 255).
+/// No LZ4 block is more than 255 times as long when decoded (LZ4 block format: a byte lengthens a match by at most
+/// 255).
 const RATIO: usize = 255;
 
 /// The claimed size, and the block.
 fn parse(encoded: &[u8]) -> Result<(usize, &[u8]), String> {
-    let (size, block) = encoded.split_first_chunk::<4>().ok_or_else(|| format!("{} bytes are too few to hold a size", encoded.len()))?;
+    let (size, block) = encoded
+        .split_first_chunk::<4>()
+        .ok_or_else(|| format!("{} bytes are too few to hold a size", encoded.len()))?;
     let size = i32::from_le_bytes(*size);
     let size = usize::try_from(size).map_err(|_| format!("it claims {size} bytes"))?;
     Ok((size, block))

@@ -1,6 +1,8 @@
-//! `numcodecs.lzma`: the formats of Python's `lzma` module, which numcodecs calls with the `format` and `filters` of its configuration.
+//! `numcodecs.lzma`: the formats of Python's `lzma` module, which numcodecs calls with the `format` and `filters` of
+//! its configuration.
 //!
-//! Formats: 0 found out from the content, 1 xz, 2 alone (LZMA 1 with a header), 3 raw (no header at all, the filters are those of the configuration).
+//! Formats: 0 found out from the content, 1 xz, 2 alone (LZMA 1 with a header), 3 raw (no header at all, the filters
+//! are those of the configuration).
 
 use liblzma::stream::{Action, CONCATENATED, Filters, LzmaOptions, Status, Stream};
 use serde_json::{Map, Value};
@@ -55,7 +57,10 @@ impl Lzma {
             Some(1) => Ok(Self::Xz),
             Some(2) => Ok(Self::Alone),
             Some(3) => {
-                let filters = configuration.get("filters").and_then(Value::as_array).ok_or("codec `numcodecs.lzma` of format 3 has no `filters`")?;
+                let filters = configuration
+                    .get("filters")
+                    .and_then(Value::as_array)
+                    .ok_or("codec `numcodecs.lzma` of format 3 has no `filters`")?;
                 Ok(Self::Raw(filters.iter().map(Filter::new).collect::<Result<_, _>>()?))
             }
             _ => Err(format!("codec `numcodecs.lzma` has the unknown `format` {}", format.unwrap_or(&Value::Null))),
@@ -89,13 +94,17 @@ impl Filter {
     fn new(value: &Value) -> Result<Self, String> {
         let number = |key: &str| match value.get(key) {
             None | Some(Value::Null) => Ok(None),
-            Some(n) => n.as_u64().map(Some).ok_or_else(|| format!("a filter of codec `numcodecs.lzma` has the `{key}` {n}")),
+            Some(n) => {
+                n.as_u64().map(Some).ok_or_else(|| format!("a filter of codec `numcodecs.lzma` has the `{key}` {n}"))
+            }
         };
         match number("id")? {
             Some(3) => {
                 let dist = number("dist")?.unwrap_or(1);
                 let less_one = dist.checked_sub(1).and_then(|dist| u8::try_from(dist).ok());
-                Ok(Self::Delta(less_one.ok_or_else(|| format!("a filter of codec `numcodecs.lzma` has the `dist` {dist}"))?))
+                Ok(Self::Delta(
+                    less_one.ok_or_else(|| format!("a filter of codec `numcodecs.lzma` has the `dist` {dist}"))?,
+                ))
             }
             Some(0x21) => Ok(Self::Lzma2(Options::new(number)?)),
             Some(0x4000_0000_0000_0001) => Ok(Self::Lzma1(Options::new(number)?)),
@@ -132,8 +141,17 @@ impl Options {
         // Preset 6 is the default of liblzma; bit 31 asks for a slower encoder.
         let preset = number("preset")?.unwrap_or(6);
         let level = preset & !(1 << 31);
-        let preset = u32::try_from(level).ok().filter(|&level| level <= 9).ok_or_else(|| format!("a filter of codec `numcodecs.lzma` has the `preset` {preset}"))?;
-        Ok(Self { preset, dict_size: small("dict_size", DICTIONARY)?, lc: small("lc", 4)?, lp: small("lp", 4)?, pb: small("pb", 4)? })
+        let preset = u32::try_from(level)
+            .ok()
+            .filter(|&level| level <= 9)
+            .ok_or_else(|| format!("a filter of codec `numcodecs.lzma` has the `preset` {preset}"))?;
+        Ok(Self {
+            preset,
+            dict_size: small("dict_size", DICTIONARY)?,
+            lc: small("lc", 4)?,
+            lp: small("lp", 4)?,
+            pb: small("pb", 4)?,
+        })
     }
 
     fn build(self) -> Result<LzmaOptions, String> {
@@ -165,7 +183,10 @@ impl Pull for Decoder<'_> {
     fn pull(&mut self, out: &mut [u8]) -> Result<usize, String> {
         while !self.ended {
             let (used, made) = (self.stream.total_in(), self.stream.total_out());
-            let status = self.stream.process(self.input, out, Action::Finish).map_err(|error| format!("bad LZMA stream: {error}"))?;
+            let status = self
+                .stream
+                .process(self.input, out, Action::Finish)
+                .map_err(|error| format!("bad LZMA stream: {error}"))?;
             let used = usize::try_from(self.stream.total_in() - used).unwrap_or(usize::MAX);
             let made = usize::try_from(self.stream.total_out() - made).unwrap_or(usize::MAX);
             self.input = self.input.get(used..).unwrap_or_default();
@@ -177,7 +198,11 @@ impl Pull for Decoder<'_> {
                 return Err("the LZMA stream is cut off".to_owned());
             }
         }
-        if self.input.is_empty() { Ok(0) } else { Err(format!("{} bytes follow the end of the stream", self.input.len())) }
+        if self.input.is_empty() {
+            Ok(0)
+        } else {
+            Err(format!("{} bytes follow the end of the stream", self.input.len()))
+        }
     }
 }
 
@@ -195,9 +220,7 @@ mod tests {
     };
 
     // lzma.compress(HELLO, format=..., filters=...) of liblzma in Python
-    const XZ: &str = concat!(
-        "fd377a585a000004e6d6b4460200210116000000742fe5a3e00016000b5d00341949ee8de9560ab5e00000008943dbea0334e4d000012717898290791fb6f37d010000000004595a"
-    );
+    const XZ: &str = "fd377a585a000004e6d6b4460200210116000000742fe5a3e00016000b5d00341949ee8de9560ab5e00000008943dbea0334e4d000012717898290791fb6f37d010000000004595a";
     const ALONE: &str = "5d00008000ffffffffffffffff00341949ee8de9560bd5c5a3ffff78a40000";
     const DELTA_LZMA2: &str = "e0001600105d00341949db7fd86e9ca5a46b821732b00000";
     const LZMA1: &str = "00341949db855c67de87f95ffffff7420000";
@@ -231,7 +254,12 @@ mod tests {
                 assert!(decode(&configuration, &encoded[..cut], 23).is_err(), "{configuration} {cut}");
             }
             let mut out = Scratch::default().take(0).unwrap();
-            pull::grow(&mut Lzma::new(configuration.as_object().unwrap()).unwrap().decoder(&encoded).unwrap(), 1000, &mut out).unwrap();
+            pull::grow(
+                &mut Lzma::new(configuration.as_object().unwrap()).unwrap().decoder(&encoded).unwrap(),
+                1000,
+                &mut out,
+            )
+            .unwrap();
             assert_eq!(out.as_slice(), HELLO);
         }
         assert_eq!(decode(&json!({}), &[hex(XZ), hex(XZ)].concat(), 46).unwrap(), [HELLO, HELLO].concat());
@@ -254,7 +282,11 @@ mod tests {
             assert!(Lzma::new(bad.as_object().unwrap()).is_err(), "{bad}");
         }
         // Filters that liblzma rejects: none, or a delta at the end.
-        for bad in [json!({"format": 3, "filters": []}), json!({"format": 3, "filters": [{"id": 3}]}), json!({"format": 3, "filters": [{"id": 0x4000_0000_0000_0001_u64, "lc": 4, "lp": 4}]})] {
+        for bad in [
+            json!({"format": 3, "filters": []}),
+            json!({"format": 3, "filters": [{"id": 3}]}),
+            json!({"format": 3, "filters": [{"id": 0x4000_0000_0000_0001_u64, "lc": 4, "lp": 4}]}),
+        ] {
             assert!(Lzma::new(bad.as_object().unwrap()).unwrap().decoder(&[]).is_err(), "{bad}");
         }
     }

@@ -1,18 +1,20 @@
 //! Decoding of chunks: encoded bytes of a store in, elements in C order and native byte order out.
 //!
-//! A chain has array → array codecs, one array → bytes codec, and bytes → bytes codecs; decoding runs through it backwards:
+//! A chain has array → array codecs, one array → bytes codec, and bytes → bytes codecs; decoding runs through it
+//! backwards:
 //!
 //! ```text
 //! encode   array ─ delta ─ transpose ─ bytes ─ shuffle ─ zstd ─ crc32c ▶ chunk
 //! decode   array ◀ delta ─ transpose ─ bytes ─ shuffle ─ zstd ─ crc32c ─ chunk
 //! ```
 //!
-//! 1. From the shape of the chunk, the length of the bytes between any two codecs is computed, exactly where a codec's output has a length of its own, else as
-//!    a bound. All arithmetic is checked, and no length that the chunk claims is believed.
-//! 2. Each codec decodes into a buffer of [`Scratch`], which the next but one uses again. Checksums are stripped without a copy.
-//! 3. The last step decodes straight into the caller's buffer. `bytes` of native order, around at most one compressor and any checksums, is only this step.
-
-#![expect(dead_code, reason = "the rest of the crate comes to use it")]
+//! 1. From the shape of the chunk, the length of the bytes between any two codecs is computed, exactly where a codec's
+//!    output has a length of its own, else as a bound. All arithmetic is checked, and no length that the chunk claims
+//!    is believed.
+//! 2. Each codec decodes into a buffer of [`Scratch`], which the next but one uses again. Checksums are stripped
+//!    without a copy.
+//! 3. The last step decodes straight into the caller's buffer. `bytes` of native order, around at most one compressor
+//!    and any checksums, is only this step.
 
 mod array_codecs;
 #[expect(unsafe_code, reason = "the binding to c-blosc")]
@@ -34,6 +36,8 @@ mod shuffle;
 mod swap;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod transpose;
 mod variable;
 mod walk;
@@ -101,7 +105,7 @@ enum Serializer {
 
 /// What an inner chunk holds that is absent from its shard.
 #[derive(Debug, Clone)]
-pub(crate) enum Fill {
+enum Fill {
     /// This element everywhere.
     Element(Vec<u8>),
     /// Nothing is defined; zeros or empty elements are written.
@@ -132,10 +136,12 @@ impl Fill {
 }
 
 impl Codecs {
-    /// The decoder of a chain of codecs for arrays of this data type. `fill` has the native bytes of one element, or the bytes of a text, `None` for null.
+    /// The decoder of a chain of codecs for arrays of this data type. `fill` has the native bytes of one element, or
+    /// the bytes of a text, `None` for null.
     ///
     /// # Errors
-    /// Where a codec is unknown, has a configuration that makes no sense, stands at the wrong place, or does not fit the data type.
+    /// Where a codec is unknown, has a configuration that makes no sense, stands at the wrong place, or does not fit
+    /// the data type.
     pub(crate) fn new(codecs: &[CodecMetadata], data_type: &DataType, fill: Option<&[u8]>) -> Result<Self, String> {
         let fill = fill.map_or(Fill::Null, |bytes| Fill::Element(bytes.to_vec()));
         guard(&mut Scratch::default(), |_| Self::build(codecs, data_type, fill, 0))
@@ -143,13 +149,24 @@ impl Codecs {
 
     fn build(codecs: &[CodecMetadata], data_type: &DataType, fill: Fill, depth: usize) -> Result<Self, String> {
         if codecs.len() > MAX_CODECS || depth > MAX_DEPTH {
-            return Err(format!("chains of more than {MAX_CODECS} codecs, or {MAX_DEPTH} shards in each other, are not supported"));
+            return Err(format!(
+                "chains of more than {MAX_CODECS} codecs, or {MAX_DEPTH} shards in each other, are not supported"
+            ));
         }
-        let mut builder = Builder { data_type: data_type.clone(), endian: None, fill, depth, arrays: Vec::new(), serializer: None, bytes: Vec::new() };
+        let mut builder = Builder {
+            data_type: data_type.clone(),
+            endian: None,
+            fill,
+            depth,
+            arrays: Vec::new(),
+            serializer: None,
+            bytes: Vec::new(),
+        };
         for (i, codec) in codecs.iter().enumerate() {
             let codec = canonical(codec);
             // In format 2 a compressor of arrays follows `bytes`, which then does nothing.
-            let before_serializer = codec.name == "bytes" && codecs.get(i + 1).is_some_and(|next| compresses_arrays(&canonical(next).name));
+            let before_serializer =
+                codec.name == "bytes" && codecs.get(i + 1).is_some_and(|next| compresses_arrays(&canonical(next).name));
             if !before_serializer {
                 builder.add(&codec)?;
             }
@@ -181,7 +198,13 @@ impl Codecs {
     ///
     /// # Errors
     /// Where the chunk does not decode to exactly these elements, or its elements have no fixed size.
-    pub(crate) fn decode(&self, encoded: &[u8], shape: &[u64], out: &mut [u8], scratch: &mut Scratch) -> Result<(), String> {
+    pub(crate) fn decode(
+        &self,
+        encoded: &[u8],
+        shape: &[u64],
+        out: &mut [u8],
+        scratch: &mut Scratch,
+    ) -> Result<(), String> {
         guard(scratch, |scratch| self.decode_chunk(encoded, shape, out, scratch))
     }
 
@@ -197,11 +220,19 @@ impl Codecs {
             None => self.decode_array_into(encoded, shape, size, out, scratch),
             Some((first, others)) => {
                 let shapes = self.encoded_shapes(shape)?;
-                let mut bytes = self.decode_array(encoded, shapes.last().map_or(shape, Vec::as_slice), self.encoded_element(size)?, scratch)?;
+                let mut bytes = self.decode_array(
+                    encoded,
+                    shapes.last().map_or(shape, Vec::as_slice),
+                    self.encoded_element(size)?,
+                    scratch,
+                )?;
                 for ((stage, before), shape) in others.iter().zip(&self.arrays).zip(&shapes).rev() {
                     let size = before.encoded.ok_or("its elements have no fixed size")?;
                     let mut buffer = scratch.take(byte_length(shape, size)?)?;
-                    stage.codec.decode(shape, size, bytes.as_slice(), buffer.as_mut_slice()).map_err(|reason| stage.blame(&reason))?;
+                    stage
+                        .codec
+                        .decode(shape, size, bytes.as_slice(), buffer.as_mut_slice())
+                        .map_err(|reason| stage.blame(&reason))?;
                     bytes.recycle(scratch);
                     bytes = Bytes::Owned(buffer);
                 }
@@ -215,13 +246,23 @@ impl Codecs {
     /// Decode a whole chunk of `shape` of text or bytes.
     ///
     /// # Errors
-    /// Where the chunk does not decode to exactly these elements, is not valid UTF-8 where it has to be, takes more than 1 GiB, or its elements have a fixed
-    /// size.
-    pub(crate) fn decode_variable(&self, encoded: &[u8], shape: &[u64], scratch: &mut Scratch) -> Result<VariableElements, String> {
+    /// Where the chunk does not decode to exactly these elements, is not valid UTF-8 where it has to be, takes more
+    /// than 1 GiB, or its elements have a fixed size.
+    pub(crate) fn decode_variable(
+        &self,
+        encoded: &[u8],
+        shape: &[u64],
+        scratch: &mut Scratch,
+    ) -> Result<VariableElements, String> {
         guard(scratch, |scratch| self.decode_variable_chunk(encoded, shape, scratch))
     }
 
-    fn decode_variable_chunk(&self, encoded: &[u8], shape: &[u64], scratch: &mut Scratch) -> Result<VariableElements, String> {
+    fn decode_variable_chunk(
+        &self,
+        encoded: &[u8],
+        shape: &[u64],
+        scratch: &mut Scratch,
+    ) -> Result<VariableElements, String> {
         if self.element.is_some() {
             return Err("its elements have a fixed size".to_owned());
         }
@@ -232,7 +273,9 @@ impl Codecs {
             Serializer::Variable => variable::decode(bytes.as_slice(), elements(inner)?)?,
             Serializer::Sharding(sharding) => sharding.decode_variable(bytes.as_slice(), inner, scratch)?,
             Serializer::Other(codec) => codec.decode_variable(inner, bytes.as_slice(), elements(inner)?)?,
-            Serializer::Bytes(_) | Serializer::Pcodec(_) | Serializer::Zfp(_) => return Err("its elements have no fixed size".to_owned()),
+            Serializer::Bytes(_) | Serializer::Pcodec(_) | Serializer::Zfp(_) => {
+                return Err("its elements have no fixed size".to_owned());
+            }
         };
         bytes.recycle(scratch);
         for (i, stage) in self.arrays.iter().enumerate().rev() {
@@ -251,7 +294,8 @@ impl Codecs {
     fn encoded_size(&self, shape: &[u64]) -> Option<usize> {
         let Serializer::Bytes(_) = self.serializer else { return None };
         let shapes = self.encoded_shapes(shape).ok()?;
-        let size = byte_length(shapes.last().map_or(shape, Vec::as_slice), self.encoded_element(self.element?).ok()?).ok()?;
+        let size =
+            byte_length(shapes.last().map_or(shape, Vec::as_slice), self.encoded_element(self.element?).ok()?).ok()?;
         match byte_codecs::encoded_size(&self.bytes, Size::Exactly(size)) {
             Size::Exactly(size) => Some(size),
             Size::AtMost(_) => None,
@@ -262,7 +306,10 @@ impl Codecs {
     fn encoded_shapes(&self, shape: &[u64]) -> Result<Vec<Vec<u64>>, String> {
         let mut shapes: Vec<Vec<u64>> = Vec::with_capacity(self.arrays.len());
         for stage in &self.arrays {
-            let shape = stage.codec.encoded_shape(shapes.last().map_or(shape, Vec::as_slice)).map_err(|reason| stage.blame(&reason))?;
+            let shape = stage
+                .codec
+                .encoded_shape(shapes.last().map_or(shape, Vec::as_slice))
+                .map_err(|reason| stage.blame(&reason))?;
             shapes.push(shape);
         }
         Ok(shapes)
@@ -270,11 +317,19 @@ impl Codecs {
 
     /// Bytes of an element behind all of the array → array codecs.
     fn encoded_element(&self, size: usize) -> Result<usize, String> {
-        self.arrays.last().map_or(Ok(size), |stage| stage.encoded.ok_or_else(|| "its elements have no fixed size".to_owned()))
+        self.arrays
+            .last()
+            .map_or(Ok(size), |stage| stage.encoded.ok_or_else(|| "its elements have no fixed size".to_owned()))
     }
 
     /// The array that the array → bytes codec was given, without a copy where it lies in the chunk as it is.
-    fn decode_array<'a>(&self, encoded: &'a [u8], shape: &[u64], size: usize, scratch: &mut Scratch) -> Result<Bytes<'a>, String> {
+    fn decode_array<'a>(
+        &self,
+        encoded: &'a [u8],
+        shape: &[u64],
+        size: usize,
+        scratch: &mut Scratch,
+    ) -> Result<Bytes<'a>, String> {
         let len = byte_length(shape, size)?;
         if let Serializer::Bytes(1) = self.serializer {
             return byte_codecs::undo(&self.bytes, encoded, Size::Exactly(len), scratch);
@@ -284,7 +339,14 @@ impl Codecs {
         Ok(Bytes::Owned(buffer))
     }
 
-    fn decode_array_into(&self, encoded: &[u8], shape: &[u64], size: usize, out: &mut [u8], scratch: &mut Scratch) -> Result<(), String> {
+    fn decode_array_into(
+        &self,
+        encoded: &[u8],
+        shape: &[u64],
+        size: usize,
+        out: &mut [u8],
+        scratch: &mut Scratch,
+    ) -> Result<(), String> {
         if let Serializer::Bytes(unit) = self.serializer {
             byte_codecs::undo_into(&self.bytes, encoded, out, scratch)?;
             swap::swap(unit, out);
@@ -333,14 +395,19 @@ impl Builder {
         if let Some(byte_codec) = ByteCodec::new(codec)? {
             return self.add_bytes(&codec.name, byte_codec);
         }
-        if let Some(parsed) = ArrayCodec::new(codec, &self.data_type)? {
+        if let Some(parsed) = ArrayCodec::parse(codec, &self.data_type)? {
             self.check_before_serializer(&codec.name)?;
             (self.data_type, self.endian) = (parsed.data_type, parsed.endian.or(self.endian));
             return parsed.codec.map_or(Ok(()), |array_codec| self.add_array(&codec.name, array_codec));
         }
         let serializer = match codec.name.as_str() {
             "bytes" => self.bytes_serializer(codec)?,
-            "sharding_indexed" => Serializer::Sharding(Box::new(Sharding::new(&codec.configuration, &self.data_type, self.fill.clone(), self.depth)?)),
+            "sharding_indexed" => Serializer::Sharding(Box::new(Sharding::new(
+                &codec.configuration,
+                &self.data_type,
+                self.fill.clone(),
+                self.depth,
+            )?)),
             "vlen-utf8" | "vlen-bytes" | "vlen-array" => Serializer::Variable,
             "numcodecs.pcodec" => Serializer::Pcodec(Pcodec::new(Number::of(&self.data_type))?),
             "zfp" | "numcodecs.zfpy" => Serializer::Zfp(Zfp::new(codec, &self.data_type)?),
@@ -349,7 +416,9 @@ impl Builder {
                     self.check_before_serializer(name)?;
                     return self.add_array(name, ArrayCodec::Other(other));
                 }
-                Some(zarrs_codec::Codec::BytesToBytes(other)) => return self.add_bytes(name, ByteCodec::other(name, other)),
+                Some(zarrs_codec::Codec::BytesToBytes(other)) => {
+                    return self.add_bytes(name, ByteCodec::other(name, other));
+                }
                 Some(zarrs_codec::Codec::ArrayToBytes(other)) => Serializer::Other(other),
                 None => return Err(format!("codec `{name}` is not supported")),
             },
@@ -395,7 +464,8 @@ impl Builder {
         }
     }
 
-    /// The `bytes` codec (zarr-specs, codecs/bytes). Where it does not say the byte order, that of the last filter's data type counts.
+    /// The `bytes` codec (zarr-specs, codecs/bytes). Where it does not say the byte order, that of the last filter's
+    /// data type counts.
     fn bytes_serializer(&self, codec: &CodecMetadata) -> Result<Serializer, String> {
         let unit = self.data_type.swap_unit();
         let endian = match codec.configuration.get("endian") {
@@ -417,17 +487,19 @@ impl Builder {
 
 /// Names that mean the same: aliases of the specification and of zarrs.
 fn canonical(codec: &CodecMetadata) -> CodecMetadata {
-    let name = codec.name.strip_prefix("https://codec.zarrs.dev/array_to_bytes/").or_else(|| codec.name.strip_prefix("https://codec.zarrs.dev/bytes_to_bytes/"));
+    let name = codec
+        .name
+        .strip_prefix("https://codec.zarrs.dev/array_to_bytes/")
+        .or_else(|| codec.name.strip_prefix("https://codec.zarrs.dev/bytes_to_bytes/"));
     let name = match name.unwrap_or(&codec.name) {
         "endian" => "bytes",
         "bitround" => "bitround",
         "fletcher32" if name.is_some() => "numcodecs.fletcher32",
         "pcodec" if name.is_some() => "numcodecs.pcodec",
         "zfpy" if name.is_some() => "numcodecs.zfpy",
-        "zarrs.zfp" => "zfp",
+        "zfp" | "zarrs.zfp" => "zfp",
         "zarrs.vlen_v2" => "vlen-array",
         "vlen_v2" if name.is_some() => "vlen-array",
-        "zfp" => "zfp",
         _ => &codec.name,
     };
     CodecMetadata { name: name.to_owned(), configuration: codec.configuration.clone() }
@@ -438,7 +510,8 @@ fn compresses_arrays(name: &str) -> bool {
     matches!(name, "numcodecs.pcodec" | "numcodecs.zfpy")
 }
 
-/// Make an error of a panic, which a codec library may still have for bad input. What it leaves behind in the scratch memory is not used again.
+/// Make an error of a panic, which a codec library may still have for bad input. What it leaves behind in the scratch
+/// memory is not used again.
 fn guard<T>(scratch: &mut Scratch, run: impl FnOnce(&mut Scratch) -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(|| run(scratch))).unwrap_or_else(|_| {
         *scratch = Scratch::default();
@@ -454,5 +527,8 @@ fn elements(shape: &[u64]) -> Result<usize, String> {
 
 /// Bytes of an array of elements of `size` bytes.
 fn byte_length(shape: &[u64], size: usize) -> Result<usize, String> {
-    elements(shape)?.checked_mul(size).filter(|&len| isize::try_from(len).is_ok()).ok_or_else(|| format!("the shape {shape:?} is too large"))
+    elements(shape)?
+        .checked_mul(size)
+        .filter(|&len| isize::try_from(len).is_ok())
+        .ok_or_else(|| format!("the shape {shape:?} is too large"))
 }

@@ -32,7 +32,8 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// The type that a numpy name such as `<i4`, `|u1`, `f8` or `float32` stands for, and its byte order where it has one.
+    /// The type that a numpy name such as `<i4`, `|u1`, `f8` or `float32` stands for, and its byte order where it has
+    /// one.
     pub(super) fn parse(name: &str) -> Option<(Self, Option<Endian>)> {
         let (endian, kind) = match name.split_at_checked(1)? {
             ("<", kind) => (Some(Endian::Little), kind),

@@ -1,4 +1,6 @@
 //! `numcodecs.pcodec`: the standalone format of pco (numcodecs/pcodec.py).
+//!
+//! Bad input can make pco reserve, but not touch, a window of 2²⁴ numbers; nothing else depends on what a file claims.
 
 use std::any::type_name;
 
@@ -18,7 +20,10 @@ pub(super) struct Pcodec(Number);
 impl Pcodec {
     /// The codec for such numbers, where pco has them.
     pub(super) fn new(number: Option<Number>) -> Result<Self, String> {
-        number.filter(|&number| number != Number::Bool).map(Self).ok_or_else(|| "codec `numcodecs.pcodec` needs an array of numbers".to_owned())
+        number
+            .filter(|&number| number != Number::Bool)
+            .map(Self)
+            .ok_or_else(|| "codec `numcodecs.pcodec` needs an array of numbers".to_owned())
     }
 
     /// Decode into `out`, exactly. Numbers pass through a batch of pco on the stack.
@@ -39,7 +44,11 @@ impl Pcodec {
     }
 }
 
-fn decode<T: PcoNumber + Default, const N: usize>(encoded: &[u8], out: &mut [u8], bytes: impl Fn(T) -> [u8; N]) -> Result<(), String> {
+fn decode<T: PcoNumber + Default, const N: usize>(
+    encoded: &[u8],
+    out: &mut [u8],
+    bytes: impl Fn(T) -> [u8; N],
+) -> Result<(), String> {
     let bad = |error| format!("codec `numcodecs.pcodec`: bad pco file: {error}");
     let expected = out.len() / N;
     let (mut left, _) = out.as_chunks_mut::<N>();
@@ -47,11 +56,16 @@ fn decode<T: PcoNumber + Default, const N: usize>(encoded: &[u8], out: &mut [u8]
     let mut batch = [T::default(); FULL_BATCH_N];
     while let DecompressorItem::Chunk(mut chunk) = file.chunk_decompressor::<T, _>(source).map_err(bad)? {
         if chunk.n() > left.len() {
-            return Err(format!("codec `numcodecs.pcodec`: it holds more than {expected} numbers of {}", type_name::<T>()));
+            return Err(format!(
+                "codec `numcodecs.pcodec`: it holds more than {expected} numbers of {}",
+                type_name::<T>()
+            ));
         }
         loop {
             let progress = chunk.read(&mut batch).map_err(bad)?;
-            let (now, later) = left.split_at_mut_checked(progress.n_processed).ok_or("codec `numcodecs.pcodec`: it holds too many numbers")?;
+            let (now, later) = left
+                .split_at_mut_checked(progress.n_processed)
+                .ok_or("codec `numcodecs.pcodec`: it holds too many numbers")?;
             for (target, &number) in now.iter_mut().zip(&batch) {
                 *target = bytes(number);
             }
@@ -62,5 +76,12 @@ fn decode<T: PcoNumber + Default, const N: usize>(encoded: &[u8], out: &mut [u8]
         }
         source = chunk.into_src();
     }
-    if left.is_empty() { Ok(()) } else { Err(format!("codec `numcodecs.pcodec`: it holds {} numbers where {expected} are expected", expected - left.len())) }
+    if left.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
+            "codec `numcodecs.pcodec`: it holds {} numbers where {expected} are expected",
+            expected - left.len()
+        ))
+    }
 }

@@ -7,7 +7,8 @@ const FIRST_GUESS: usize = 64 << 10;
 
 /// A decoder that can be asked for the next bytes.
 pub(super) trait Pull {
-    /// Write the next bytes to the front of `out`, which is not empty, and return how many; 0 means that the input is decoded and checked to its end.
+    /// Write the next bytes to the front of `out`, which is not empty, and return how many; 0 means that the input is
+    /// decoded and checked to its end.
     fn pull(&mut self, out: &mut [u8]) -> Result<usize, String>;
 }
 
@@ -23,7 +24,8 @@ pub(super) fn fill(decoder: &mut impl Pull, out: &mut [u8]) -> Result<(), String
     end(decoder, out.len())
 }
 
-/// Append the whole output, of at most `limit` bytes, to an empty buffer. Memory grows with what was decoded, not with what was promised.
+/// Append the whole output, of at most `limit` bytes, to an empty buffer. Memory grows with what was decoded, not with
+/// what was promised.
 pub(super) fn grow(decoder: &mut impl Pull, limit: usize, out: &mut Buffer) -> Result<(), String> {
     let mut filled = 0;
     let mut size = FIRST_GUESS.min(limit);

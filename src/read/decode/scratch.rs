@@ -85,8 +85,13 @@ impl Buffer {
         Ok(())
     }
 
-    /// Let a decoder append to the empty vector behind the buffer, with room for at least `len` bytes that are not initialised.
-    pub(super) fn append<E>(&mut self, len: usize, decode: impl FnOnce(&mut Vec<u8>) -> Result<usize, E>) -> Result<Result<usize, E>, String> {
+    /// Let a decoder append to the empty vector behind the buffer, with room for at least `len` bytes that are not
+    /// initialised.
+    pub(super) fn append<E>(
+        &mut self,
+        len: usize,
+        decode: impl FnOnce(&mut Vec<u8>) -> Result<usize, E>,
+    ) -> Result<Result<usize, E>, String> {
         self.bytes.clear();
         self.bytes.try_reserve_exact(len).map_err(|_| format!("no memory for a buffer of {len} bytes"))?;
         let result = decode(&mut self.bytes);

@@ -24,7 +24,8 @@ impl Layout {
             let (shard, chunk) = (shard?, chunk?);
             let step = to.checked_mul(chunk).ok_or_else(overflow)?;
             grid.push(Axis { len: shard.checked_div(chunk).unwrap_or(0), from: 0, to: step });
-            // As long as the inner chunk spans the shard along all later axes, its rows along this one follow each other in both.
+            // As long as the inner chunk spans the shard along all later axes, its rows along this one follow each
+            // other in both.
             if whole {
                 run = run.checked_mul(chunk).ok_or_else(overflow)?;
             } else if chunk != 1 {
@@ -73,7 +74,9 @@ impl Layout {
         let bytes = self.run * size;
         let element = element.filter(|element| element.iter().any(|&byte| byte != 0));
         for_each(&self.rows, |_, to| {
-            let Some(run) = shard.get_mut((origin + to) * size..).and_then(|rest| rest.get_mut(..bytes)) else { return };
+            let Some(run) = shard.get_mut((origin + to) * size..).and_then(|rest| rest.get_mut(..bytes)) else {
+                return;
+            };
             match element {
                 None => run.fill(0),
                 Some(element) => run.chunks_exact_mut(element.len()).for_each(|place| place.copy_from_slice(element)),
@@ -118,14 +121,33 @@ mod tests {
 
     #[test]
     fn every_element_has_its_place() {
-        for chunk in [[1, 1, 1], [2, 3, 4], [4, 6, 8], [1, 6, 8], [2, 6, 8], [1, 3, 8], [4, 1, 8], [4, 6, 1], [1, 1, 8], [1, 1, 4], [2, 1, 2]] {
+        for chunk in [
+            [1, 1, 1],
+            [2, 3, 4],
+            [4, 6, 8],
+            [1, 6, 8],
+            [2, 6, 8],
+            [1, 3, 8],
+            [4, 1, 8],
+            [4, 6, 1],
+            [1, 1, 8],
+            [1, 1, 4],
+            [2, 1, 2],
+        ] {
             check([4, 6, 8], chunk);
         }
     }
 
     #[test]
     fn contiguous() {
-        for (chunk, contiguous) in [([4, 6, 8], true), ([2, 6, 8], true), ([1, 2, 8], true), ([1, 1, 4], true), ([2, 2, 8], false), ([1, 2, 4], false)] {
+        for (chunk, contiguous) in [
+            ([4, 6, 8], true),
+            ([2, 6, 8], true),
+            ([1, 2, 8], true),
+            ([1, 1, 4], true),
+            ([2, 2, 8], false),
+            ([1, 2, 4], false),
+        ] {
             assert_eq!(layout(&[4, 6, 8], &chunk).is_contiguous(), contiguous, "{chunk:?}");
         }
         assert!(layout(&[], &[]).is_contiguous());

@@ -1,8 +1,9 @@
-//! The `sharding_indexed` codec (zarr-specs, codecs/sharding-indexed): a chunk that is an array of inner chunks, with an index of where each of them lies.
+//! The `sharding_indexed` codec (zarr-specs, codecs/sharding-indexed): a chunk that is an array of inner chunks, with
+//! an index of where each of them lies.
 //!
-//! The index has for each inner chunk, in C order, two 64-bit integers: its offset in the shard and its number of bytes, both 2⁶⁴ - 1 where the inner chunk is
-//! absent and so holds nothing but the fill value. It stands at the start or at the end of the shard and has codecs of its own, whose output has a length that
-//! does not depend on its content.
+//! The index has for each inner chunk, in C order, two 64-bit integers: its offset in the shard and its number of
+//! bytes, both 2⁶⁴ - 1 where the inner chunk is absent and so holds nothing but the fill value. It stands at the start
+//! or at the end of the shard and has codecs of its own, whose output has a length that does not depend on its content.
 
 use std::ops::Range;
 
@@ -31,11 +32,17 @@ pub(crate) struct Sharding {
 
 impl Sharding {
     /// Read the configuration. `depth` counts the shards around this one.
-    pub(super) fn new(configuration: &Map<String, Value>, data_type: &DataType, fill: Fill, depth: usize) -> Result<Self, String> {
+    pub(super) fn new(
+        configuration: &Map<String, Value>,
+        data_type: &DataType,
+        fill: Fill,
+        depth: usize,
+    ) -> Result<Self, String> {
         let shape = configuration.get("chunk_shape").ok_or("codec `sharding_indexed` has no `chunk_shape`")?;
         let length = |n: &Value| n.as_u64().filter(|&n| n > 0);
         let chunk_shape = shape.as_array().and_then(|lengths| lengths.iter().map(length).collect::<Option<Vec<u64>>>());
-        let chunk_shape = chunk_shape.ok_or_else(|| format!("codec `sharding_indexed` has the `chunk_shape` {shape}"))?;
+        let chunk_shape =
+            chunk_shape.ok_or_else(|| format!("codec `sharding_indexed` has the `chunk_shape` {shape}"))?;
         let index_at_start = match configuration.get("index_location") {
             None => false,
             Some(location) => match location.as_str() {
@@ -47,7 +54,9 @@ impl Sharding {
         let inner = Codecs::build(&list(configuration, "codecs")?, data_type, fill.clone(), depth + 1)?;
         let index = Codecs::build(&list(configuration, "index_codecs")?, &DataType::UInt64, Fill::Null, depth + 1)?;
         if index.encoded_size(&vec![1; chunk_shape.len() + 1]).is_none() {
-            return Err("the `index_codecs` of codec `sharding_indexed` do not give an index of fixed length".to_owned());
+            return Err(
+                "the `index_codecs` of codec `sharding_indexed` do not give an index of fixed length".to_owned()
+            );
         }
         Ok(Self { chunk_shape, inner, index, index_at_start, fill })
     }
@@ -76,11 +85,12 @@ impl Sharding {
         size.and_then(|size| u64::try_from(size).ok()).ok_or_else(|| "the shard has too many inner chunks".to_owned())
     }
 
-    /// Decode the index: for each inner chunk in C order the range of its bytes in the shard, `None` where it is absent.
+    /// Decode the index: for each inner chunk in C order the range of its bytes in the shard, `None` where it is
+    /// absent.
     ///
     /// # Errors
-    /// Where the index is damaged, or a range overlaps the index or another range, or ends beyond the shard of `shard_size` bytes. Several inner chunks may
-    /// have the very same range.
+    /// Where the index is damaged, or a range overlaps the index or another range, or ends beyond the shard of
+    /// `shard_size` bytes. Several inner chunks may have the very same range.
     pub(crate) fn decode_index(
         &self,
         encoded: &[u8],
@@ -107,12 +117,15 @@ impl Sharding {
         // What is allocated is no more than the encoded index, which is there.
         let too_many = || "the shard has too many inner chunks".to_owned();
         let mut buffer = scratch.take(elements(&shape)?.checked_mul(ENTRY / 2).ok_or_else(too_many)?)?;
-        self.index.decode_chunk(encoded, &shape, buffer.as_mut_slice(), scratch).map_err(|reason| format!("bad index: {reason}"))?;
+        self.index
+            .decode_chunk(encoded, &shape, buffer.as_mut_slice(), scratch)
+            .map_err(|reason| format!("bad index: {reason}"))?;
         let (entries, _) = buffer.as_slice().as_chunks::<ENTRY>();
         let mut ranges = Vec::new();
         ranges.try_reserve_exact(entries.len()).map_err(|_| too_many())?;
         for (i, entry) in entries.iter().enumerate() {
-            let range = parse_entry(entry, &content).map_err(|reason| format!("inner chunk {}: {reason}", self.name(i, shard_shape)))?;
+            let range = parse_entry(entry, &content)
+                .map_err(|reason| format!("inner chunk {}: {reason}", self.name(i, shard_shape)))?;
             ranges.push(range);
         }
         scratch.give(buffer);
@@ -121,7 +134,14 @@ impl Sharding {
     }
 
     /// Decode a whole shard of elements of `size` bytes into `out`.
-    pub(super) fn decode(&self, encoded: &[u8], shape: &[u64], size: usize, out: &mut [u8], scratch: &mut Scratch) -> Result<(), String> {
+    pub(super) fn decode(
+        &self,
+        encoded: &[u8],
+        shape: &[u64],
+        size: usize,
+        out: &mut [u8],
+        scratch: &mut Scratch,
+    ) -> Result<(), String> {
         let layout = Layout::new(shape, &self.chunk_shape)?;
         let chunk_bytes = layout.chunk_elements().checked_mul(size).ok_or("its inner chunks are too large")?;
         let chunks = self.chunks(encoded, shape, scratch)?;
@@ -131,7 +151,8 @@ impl Sharding {
             let decoded = match chunk {
                 None => self.fill.of_size(size).map(|fill| layout.fill(fill, origin, size, out)),
                 Some(bytes) if layout.is_contiguous() => {
-                    let target = out.get_mut(origin * size..).and_then(|rest| rest.get_mut(..chunk_bytes)).unwrap_or_default();
+                    let target =
+                        out.get_mut(origin * size..).and_then(|rest| rest.get_mut(..chunk_bytes)).unwrap_or_default();
                     self.inner.decode_chunk(bytes, &self.chunk_shape, target, scratch)
                 }
                 Some(bytes) => scratch.take(chunk_bytes).and_then(|mut buffer| {
@@ -147,13 +168,19 @@ impl Sharding {
     }
 
     /// Decode a whole shard of text or bytes.
-    pub(super) fn decode_variable(&self, encoded: &[u8], shape: &[u64], scratch: &mut Scratch) -> Result<VariableElements, String> {
+    pub(super) fn decode_variable(
+        &self,
+        encoded: &[u8],
+        shape: &[u64],
+        scratch: &mut Scratch,
+    ) -> Result<VariableElements, String> {
         let layout = Layout::new(shape, &self.chunk_shape)?;
         let fill = self.fill.of_any_size();
         let mut lengths = Lengths::new(elements(shape)?, fill.as_ref().map_or(0, |fill| fill.len()))?;
         // Every element is looked up twice: for its length, and for its content.
         let (mut decoded, mut total) = (Vec::new(), 0_usize);
-        for (i, (chunk, origin)) in self.chunks(encoded, shape, scratch)?.into_iter().zip(layout.origins()).enumerate() {
+        for (i, (chunk, origin)) in self.chunks(encoded, shape, scratch)?.into_iter().zip(layout.origins()).enumerate()
+        {
             let blame = |reason: String| format!("inner chunk {}: {reason}", self.name(i, shape));
             let Some(bytes) = chunk else {
                 fill.clone().map_err(blame)?;
@@ -171,13 +198,20 @@ impl Sharding {
         let fill = fill.unwrap_or_default();
         let mut whole = VariableElements::with_lengths(lengths)?;
         for (elements, origin) in decoded.iter().zip(layout.origins()) {
-            layout.for_each_element(origin, |i, at| whole.set(at, elements.as_ref().map_or(fill, |elements| elements.get(i))));
+            layout.for_each_element(origin, |i, at| {
+                whole.set(at, elements.as_ref().map_or(fill, |elements| elements.get(i)));
+            });
         }
         Ok(whole)
     }
 
     /// The bytes of the inner chunks of a whole shard.
-    fn chunks<'a>(&self, encoded: &'a [u8], shape: &[u64], scratch: &mut Scratch) -> Result<Vec<Option<&'a [u8]>>, String> {
+    fn chunks<'a>(
+        &self,
+        encoded: &'a [u8],
+        shape: &[u64],
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Option<&'a [u8]>>, String> {
         let index_size = usize::try_from(self.index_size(shape)?).unwrap_or(usize::MAX);
         let Some(content) = encoded.len().checked_sub(index_size) else {
             return Err(format!("a shard of {} bytes is too short for its index of {index_size}", encoded.len()));
@@ -194,9 +228,13 @@ impl Sharding {
 
     /// Number of inner chunks along each axis.
     fn grid(&self, shard_shape: &[u64]) -> Result<Vec<u64>, String> {
-        let fits = shard_shape.len() == self.chunk_shape.len() && shard_shape.iter().zip(&self.chunk_shape).all(|(&n, &inner)| n.is_multiple_of(inner));
+        let fits = shard_shape.len() == self.chunk_shape.len()
+            && shard_shape.iter().zip(&self.chunk_shape).all(|(&n, &inner)| n.is_multiple_of(inner));
         if !fits {
-            return Err(format!("inner chunks of shape {:?} do not fill a shard of shape {shard_shape:?}", self.chunk_shape));
+            return Err(format!(
+                "inner chunks of shape {:?} do not fill a shard of shape {shard_shape:?}",
+                self.chunk_shape
+            ));
         }
         Ok(shard_shape.iter().zip(&self.chunk_shape).map(|(&n, &inner)| n / inner).collect())
     }
@@ -210,7 +248,9 @@ impl Sharding {
     /// Where inner chunks may lie: everywhere but in the index.
     fn content(&self, index_size: u64, shard_size: Option<u64>) -> Result<Range<u64>, String> {
         let end = shard_size.unwrap_or(u64::MAX);
-        let end_before_index = end.checked_sub(index_size).ok_or_else(|| format!("a shard of {end} bytes is too short for its index of {index_size}"))?;
+        let end_before_index = end
+            .checked_sub(index_size)
+            .ok_or_else(|| format!("a shard of {end} bytes is too short for its index of {index_size}"))?;
         Ok(match (self.index_at_start, shard_size) {
             (true, _) => index_size..end,
             (false, Some(_)) => 0..end_before_index,
@@ -219,7 +259,12 @@ impl Sharding {
     }
 
     fn check_overlap(&self, ranges: &[Option<Range<u64>>], shard_shape: &[u64]) -> Result<(), String> {
-        let present = || ranges.iter().enumerate().filter_map(|(i, range)| range.as_ref().filter(|range| !range.is_empty()).map(|range| (range, i)));
+        let present = || {
+            ranges
+                .iter()
+                .enumerate()
+                .filter_map(|(i, range)| range.as_ref().filter(|range| !range.is_empty()).map(|range| (range, i)))
+        };
         // Most often they are in order.
         if present().is_sorted_by(|(a, _), (b, _)| a.end <= b.start) {
             return Ok(());
@@ -230,7 +275,9 @@ impl Sharding {
             let [(start, end, i), (next_start, next_end, next)] = *pair;
             if next_start < end && (start, end) != (next_start, next_end) {
                 let [a, b] = [i, next].map(|i| self.name(i, shard_shape));
-                return Err(format!("inner chunk {b}: its bytes {next_start}..{next_end} overlap the bytes {start}..{end} of inner chunk {a}"));
+                return Err(format!(
+                    "inner chunk {b}: its bytes {next_start}..{next_end} overlap {start}..{end} of inner chunk {a}"
+                ));
             }
         }
         Ok(())
@@ -259,14 +306,20 @@ fn parse_entry(entry: &[u8; ENTRY], content: &Range<u64>) -> Result<Option<Range
     }
     match offset.checked_add(size) {
         Some(end) if offset >= content.start && end <= content.end => Ok(Some(offset..end)),
-        _ => Err(format!("its {size} bytes at offset {offset} are not inside the bytes {}..{} of the shard", content.start, content.end)),
+        _ => Err(format!(
+            "its {size} bytes at offset {offset} are not inside the bytes {}..{} of the shard",
+            content.start, content.end
+        )),
     }
 }
 
 /// A list of codecs inside the configuration.
 fn list(configuration: &Map<String, Value>, key: &str) -> Result<Vec<CodecMetadata>, String> {
     let bad = |what: &Value| format!("codec `sharding_indexed` has the codec {what} in its `{key}`");
-    let codecs = configuration.get(key).and_then(Value::as_array).ok_or_else(|| format!("codec `sharding_indexed` has no list of `{key}`"))?;
+    let codecs = configuration
+        .get(key)
+        .and_then(Value::as_array)
+        .ok_or_else(|| format!("codec `sharding_indexed` has no list of `{key}`"))?;
     let parse = |codec: &Value| {
         let name = codec.as_str().or_else(|| codec.get("name")?.as_str()).ok_or_else(|| bad(codec))?;
         let configuration = match codec.get("configuration") {

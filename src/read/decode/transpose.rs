@@ -1,9 +1,10 @@
-//! The `transpose` codec (zarr-specs, codecs/transpose): axis `i` of the encoded array is axis `order[i]` of the decoded one.
+//! The `transpose` codec (zarr-specs, codecs/transpose): axis `i` of the encoded array is axis `order[i]` of the
+//! decoded one.
 
 use super::walk::{Axis, copy_run, for_each};
 
-/// Elements along each side of the tiles in which elements change places, so that cache lines are read and written whole. Measured: 3 GB/s of `float32`, with
-/// any strides; without tiles powers of two take 4 times as long.
+/// Elements along each side of the tiles in which elements change places, so that cache lines are read and written
+/// whole. Measured: 3 GB/s of `float32`, with any strides; without tiles powers of two take 4 times as long.
 const TILE: usize = 64;
 /// Below this a tile is not worth its copy.
 const THIN: usize = 16;
@@ -16,8 +17,15 @@ pub(super) fn encoded_shape(order: &[usize], shape: &[u64]) -> Result<Vec<u64>, 
     order.iter().map(|&axis| shape.get(axis).copied().ok_or_else(|| format!("there is no axis {axis}"))).collect()
 }
 
-/// Write the elements of the encoded array in the order of the decoded one. Both have as many bytes as `shape` and `size` say.
-pub(super) fn decode(order: &[usize], shape: &[u64], size: usize, encoded: &[u8], out: &mut [u8]) -> Result<(), String> {
+/// Write the elements of the encoded array in the order of the decoded one. Both have as many bytes as `shape` and
+/// `size` say.
+pub(super) fn decode(
+    order: &[usize],
+    shape: &[u64],
+    size: usize,
+    encoded: &[u8],
+    out: &mut [u8],
+) -> Result<(), String> {
     let axes = axes(order, shape)?;
     if out.is_empty() {
         return Ok(());
@@ -49,7 +57,8 @@ pub(super) fn positions(order: &[usize], shape: &[u64]) -> Result<Vec<usize>, St
     Ok(positions)
 }
 
-/// The axes of the decoded array (`to`) with their strides in the encoded one (`from`); axes that stay neighbours are merged, and at least one is left.
+/// The axes of the decoded array (`to`) with their strides in the encoded one (`from`); axes that stay neighbours are
+/// merged, and at least one is left.
 fn axes(order: &[usize], shape: &[u64]) -> Result<Vec<Axis>, String> {
     let encoded_shape = encoded_shape(order, shape)?;
     let overflow = || "its shape is too large".to_owned();
@@ -119,7 +128,8 @@ fn permute<const N: usize>(axes: &[Axis], encoded: &[u8], out: &mut [u8]) {
                     copy_run(encoded, line, from + i * run.from, 0, height);
                 }
                 for row in 0..height {
-                    let target = out.get_mut(to + row * rows.to..).and_then(|rest| rest.get_mut(..width)).unwrap_or_default();
+                    let target =
+                        out.get_mut(to + row * rows.to..).and_then(|rest| rest.get_mut(..width)).unwrap_or_default();
                     for (target, line) in target.iter_mut().zip(&tile) {
                         *target = line.get(row).copied().unwrap_or([0; N]);
                     }
@@ -168,7 +178,9 @@ mod tests {
 
     #[test]
     fn every_order_of_four_axes() {
-        let orders = (0..256).map(|n| vec![n & 3, n >> 2 & 3, n >> 4 & 3, n >> 6]).filter(|order| (0..4).all(|axis| order.contains(&axis)));
+        let orders = (0..256)
+            .map(|n| vec![n & 3, n >> 2 & 3, n >> 4 & 3, n >> 6])
+            .filter(|order| (0..4).all(|axis| order.contains(&axis)));
         for order in orders {
             for shape in [[2, 3, 4, 5], [1, 35, 1, 33], [40, 1, 2, 37], [1, 1, 1, 1]] {
                 for size in [1, 2, 3, 4, 8, 12, 16] {
@@ -180,7 +192,12 @@ mod tests {
                     decode(&order, &shape, size, &encoded, &mut out).unwrap();
                     assert!(out == decoded, "{order:?} {shape:?} {size}");
                     let positions = positions(&order, &shape).unwrap();
-                    assert!(positions.iter().zip(decoded.chunks(size)).all(|(&at, element)| &encoded[at * size..][..size] == element));
+                    assert!(
+                        positions
+                            .iter()
+                            .zip(decoded.chunks(size))
+                            .all(|(&at, element)| &encoded[at * size..][..size] == element)
+                    );
                 }
             }
         }
@@ -207,6 +224,9 @@ mod tests {
     #[test]
     fn axes_are_merged() {
         assert_eq!(axes(&[0, 1, 2], &[2, 3, 4]).unwrap(), [Axis { len: 24, from: 1, to: 1 }]);
-        assert_eq!(axes(&[2, 0, 1], &[2, 3, 4]).unwrap(), [Axis { len: 6, from: 1, to: 4 }, Axis { len: 4, from: 6, to: 1 }]);
+        assert_eq!(
+            axes(&[2, 0, 1], &[2, 3, 4]).unwrap(),
+            [Axis { len: 6, from: 1, to: 4 }, Axis { len: 4, from: 6, to: 1 }]
+        );
     }
 }

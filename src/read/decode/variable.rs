@@ -1,7 +1,7 @@
 //! Elements of any length: `vlen-utf8`, `vlen-bytes` and `vlen-array`.
 //!
-//! All three have the same form (numcodecs/vlen.pyx): the number of elements, then for each its number of bytes and its bytes; numbers are little-endian and
-//! of 32 bits.
+//! All three have the same form (numcodecs/vlen.pyx): the number of elements, then for each its number of bytes and its
+//! bytes; numbers are little-endian and of 32 bits.
 
 use super::{transpose, walk::copy_run};
 
@@ -121,7 +121,11 @@ pub(super) fn decode(encoded: &[u8], count: usize) -> Result<VariableElements, S
         *offset = end;
         rest = after;
     }
-    if rest.is_empty() { Ok(VariableElements { offsets, bytes }) } else { Err(format!("{} bytes follow the last element", rest.len())) }
+    if rest.is_empty() {
+        Ok(VariableElements { offsets, bytes })
+    } else {
+        Err(format!("{} bytes follow the last element", rest.len()))
+    }
 }
 
 fn too_long() -> String {
@@ -157,7 +161,8 @@ mod tests {
 
     #[test]
     fn utf8() {
-        let elements = |offsets: &[usize], bytes: &[u8]| VariableElements { offsets: offsets.to_vec(), bytes: bytes.to_vec() };
+        let elements =
+            |offsets: &[usize], bytes: &[u8]| VariableElements { offsets: offsets.to_vec(), bytes: bytes.to_vec() };
         assert_eq!(elements(&[0, 1, 3], "aé".as_bytes()).check_utf8(), Ok(()));
         assert_eq!(elements(&[0, 2, 3], "aé".as_bytes()).check_utf8().unwrap_err(), "element 1 is not valid UTF-8");
         assert_eq!(elements(&[0, 1, 2, 3], b"ab\xff").check_utf8().unwrap_err(), "element 2 is not valid UTF-8");
@@ -170,7 +175,10 @@ mod tests {
         let two = VariableElements { offsets: vec![0, 1, 1, 3, 4], bytes: b"abbc".to_vec() };
         assert_eq!(elements.transposed(&[1, 0], &[3, 1]).unwrap(), elements);
         // Encoded [["a", ""], ["bb", "c"]] is decoded [["a", "bb"], ["", "c"]].
-        assert_eq!(two.transposed(&[1, 0], &[2, 2]).unwrap(), VariableElements { offsets: vec![0, 1, 3, 3, 4], bytes: b"abbc".to_vec() });
+        assert_eq!(
+            two.transposed(&[1, 0], &[2, 2]).unwrap(),
+            VariableElements { offsets: vec![0, 1, 3, 3, 4], bytes: b"abbc".to_vec() }
+        );
     }
 
     #[test]

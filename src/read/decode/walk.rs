@@ -50,11 +50,15 @@ mod tests {
     #[test]
     fn positions() {
         let mut seen = Vec::new();
-        for_each(&[Axis { len: 2, from: 1, to: 10 }, Axis { len: 3, from: 2, to: 1 }], |from, to| seen.push((from, to)));
+        for_each(&[Axis { len: 2, from: 1, to: 10 }, Axis { len: 3, from: 2, to: 1 }], |from, to| {
+            seen.push((from, to));
+        });
         assert_eq!(seen, [(0, 0), (2, 1), (4, 2), (1, 10), (3, 11), (5, 12)]);
         seen.clear();
         for_each(&[], |from, to| seen.push((from, to)));
         assert_eq!(seen, [(0, 0)]);
-        for_each(&[Axis { len: 5, from: 1, to: 1 }, Axis { len: 0, from: 1, to: 1 }], |_, _| panic!("there is nothing"));
+        for_each(&[Axis { len: 5, from: 1, to: 1 }, Axis { len: 0, from: 1, to: 1 }], |_, _| {
+            panic!("there is nothing")
+        });
     }
 }

@@ -1,6 +1,8 @@
-//! Codecs of the zarrs crate, for those that this crate has none of its own of: `packbits`, `reshape`, `squeeze`, and whatever else is registered.
+//! Codecs of the zarrs crate, for those that this crate has none of its own of: `packbits`, `reshape`, `squeeze`, and
+//! whatever else is registered.
 //!
-//! The only file that names zarrs. Its codecs trust their input and its size: lengths are checked here, and a panic is caught by the caller.
+//! The only file that names zarrs. Its codecs trust their input and its size: lengths are checked here, and a panic is
+//! caught by the caller.
 
 use std::{borrow::Cow, num::NonZeroU64, sync::Arc};
 
@@ -19,7 +21,8 @@ use super::{
 };
 use crate::store::{codec::CodecMetadata, data_type::DataType};
 
-/// Codecs with codecs inside that would run without the checks of this crate: some of them abort the process on bad input.
+/// Codecs with codecs inside that would run without the checks of this crate: some of them abort the process on bad
+/// input.
 const REFUSED: [&str; 3] = ["zarrs.vlen", "https://codec.zarrs.dev/array_to_bytes/vlen", "zarrs.optional"];
 
 /// A codec of zarrs.
@@ -73,13 +76,16 @@ impl Codec {
         Ok(Some(match codec {
             ZarrsCodec::ArrayToArray(codec) => {
                 let array = ZarrsArray::new(array)?;
-                let encoded = codec.encoded_data_type(&array.data_type).map_err(|error| format!("codec `{name}`: {error}"))?;
+                let encoded =
+                    codec.encoded_data_type(&array.data_type).map_err(|error| format!("codec `{name}`: {error}"))?;
                 if encoded != array.data_type {
                     return Err(format!("codec `{name}` on this data type is not supported"));
                 }
                 Self::ArrayToArray(ArrayToArray { codec, array })
             }
-            ZarrsCodec::ArrayToBytes(codec) => Self::ArrayToBytes(ArrayToBytes { codec, array: ZarrsArray::new(array)? }),
+            ZarrsCodec::ArrayToBytes(codec) => {
+                Self::ArrayToBytes(ArrayToBytes { codec, array: ZarrsArray::new(array)? })
+            }
             ZarrsCodec::BytesToBytes(codec) => Self::BytesToBytes(BytesToBytes(codec)),
         }))
     }
@@ -97,7 +103,8 @@ impl ArrayToArray {
     pub(super) fn decode(&self, decoded: &[u64], encoded: &[u8], out: &mut [u8]) -> Result<(), String> {
         let shape = shape(decoded)?;
         let ZarrsArray { data_type, fill } = &self.array;
-        let decoded = self.codec.decode(ArrayBytes::new_flen(Cow::Borrowed(encoded)), &shape, data_type, fill, &options());
+        let decoded =
+            self.codec.decode(ArrayBytes::new_flen(Cow::Borrowed(encoded)), &shape, data_type, fill, &options());
         copy(&decoded.map_err(text)?.into_fixed().map_err(text)?, out)
     }
 }
@@ -109,10 +116,19 @@ impl ArrayToBytes {
     }
 
     /// Decode so many elements of any length.
-    pub(super) fn decode_variable(&self, decoded: &[u64], encoded: &[u8], count: usize) -> Result<VariableElements, String> {
+    pub(super) fn decode_variable(
+        &self,
+        decoded: &[u64],
+        encoded: &[u8],
+        count: usize,
+    ) -> Result<VariableElements, String> {
         let (bytes, offsets) = self.run(decoded, encoded)?.into_variable().map_err(text)?.into_parts();
         let offsets: &[usize] = &offsets;
-        if offsets.len().checked_sub(1) != Some(count) || offsets.first() != Some(&0) || offsets.last() != Some(&bytes.len()) || !offsets.is_sorted() {
+        if offsets.len().checked_sub(1) != Some(count)
+            || offsets.first() != Some(&0)
+            || offsets.last() != Some(&bytes.len())
+            || !offsets.is_sorted()
+        {
             return Err("it holds the wrong number of elements".to_owned());
         }
         Ok(VariableElements { offsets: offsets.to_vec(), bytes: bytes.into_owned() })
@@ -157,7 +173,8 @@ impl ZarrsArray {
             DataType::String => "string".to_owned(),
             DataType::Bytes => "bytes".to_owned(),
             DataType::FixedBytes(_) | DataType::FixedUtf32(_) | DataType::Raw(_) | DataType::Struct(..) => {
-                let bits = data_type.fixed_size().and_then(|size| size.checked_mul(8)).ok_or("its elements are too large")?;
+                let bits =
+                    data_type.fixed_size().and_then(|size| size.checked_mul(8)).ok_or("its elements are too large")?;
                 format!("r{bits}")
             }
         };
@@ -166,6 +183,7 @@ impl ZarrsArray {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn text(error: impl ToString) -> String {
     error.to_string()
 }
@@ -176,7 +194,11 @@ fn options() -> CodecOptions {
 }
 
 fn shape(shape: &[u64]) -> Result<Vec<NonZeroU64>, String> {
-    shape.iter().map(|&n| NonZeroU64::new(n)).collect::<Option<_>>().ok_or_else(|| "its shape has a length of 0".to_owned())
+    shape
+        .iter()
+        .map(|&n| NonZeroU64::new(n))
+        .collect::<Option<_>>()
+        .ok_or_else(|| "its shape has a length of 0".to_owned())
 }
 
 #[cfg(test)]
@@ -194,7 +216,10 @@ mod tests {
 
     #[test]
     fn packbits() {
-        let codec = array_to_bytes(&json!({"name": "packbits", "configuration": {"padding_encoding": "first_byte"}}), &DataType::Bool);
+        let codec = array_to_bytes(
+            &json!({"name": "packbits", "configuration": {"padding_encoding": "first_byte"}}),
+            &DataType::Bool,
+        );
         let mut out = [7; 10];
         // The lowest bit comes first (zarr-extensions, codecs/packbits).
         codec.decode(&[10], &[6, 0b1000_0011, 0b01], &mut out).unwrap();

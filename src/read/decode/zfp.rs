@@ -1,8 +1,9 @@
 //! `numcodecs.zfpy` and `zfp`: blocks of zfp, with a header and without.
 //!
-//! zfpy writes a full header before the blocks (numcodecs/zfpy.py: `write_header=True`), which says how to decode them. The `zfp` codec of zarrs
-//! (codec.zarrs.dev/array_to_bytes/zfp) has no header: its configuration says it, and the chunk's shape and type are those of the array; small integers are
-//! promoted to 32 bits, as zfp's utility functions do.
+//! zfpy writes a full header before the blocks (numcodecs/zfpy.py: `write_header=True`), which says how to decode them.
+//! The `zfp` codec of zarrs (`codec.zarrs.dev/array_to_bytes/zfp`) has no header: its configuration says it, and the
+//! chunk's shape and type are those of the array; small integers are promoted to 32 bits, as zfp's utility functions
+//! do.
 
 use serde_json::Value;
 
@@ -52,7 +53,8 @@ impl Zfp {
         let number = Number::of(data_type).filter(|number| !matches!(number, Number::Bool | Number::Float16));
         let number = number.ok_or_else(|| format!("codec `{name}` does not have this data type"))?;
         let mode = if name == "numcodecs.zfpy" { Mode::Header } else { mode(codec)? };
-        if mode == Mode::Header && !matches!(number, Number::Int32 | Number::Int64 | Number::Float32 | Number::Float64) {
+        if mode == Mode::Header && !matches!(number, Number::Int32 | Number::Int64 | Number::Float32 | Number::Float64)
+        {
             return Err(format!("codec `{name}` does not have this data type"));
         }
         Ok(Self { name, number, mode })
@@ -79,7 +81,10 @@ impl Zfp {
                 }
                 let count = header.dimensions.iter().try_fold(1_usize, |count, &len| count.checked_mul(len));
                 if count != Some(elements(shape)?) {
-                    return Err(format!("its header has the dimensions {:?} where the shape is {shape:?}", header.dimensions));
+                    return Err(format!(
+                        "its header has the dimensions {:?} where the shape is {shape:?}",
+                        header.dimensions
+                    ));
                 }
                 (header.dimensions, header.parameters)
             }
@@ -97,10 +102,17 @@ impl Zfp {
             Number::Int64 => blocks.decode(out, i64::to_ne_bytes),
             Number::Float64 => blocks.decode(out, f64::to_ne_bytes),
             // zfp's utility functions `zfp_demote_*`.
-            Number::Int8 => blocks.decode(out, |n: i32| i8::try_from((n >> 23).clamp(-0x80, 0x7f)).unwrap_or(0).to_ne_bytes()),
-            Number::UInt8 => blocks.decode(out, |n: i32| u8::try_from(((n >> 23) + 0x80).clamp(0, 0xff)).unwrap_or(0).to_ne_bytes()),
-            Number::Int16 => blocks.decode(out, |n: i32| i16::try_from((n >> 15).clamp(-0x8000, 0x7fff)).unwrap_or(0).to_ne_bytes()),
-            Number::UInt16 => blocks.decode(out, |n: i32| u16::try_from(((n >> 15) + 0x8000).clamp(0, 0xffff)).unwrap_or(0).to_ne_bytes()),
+            Number::Int8 => {
+                blocks.decode(out, |n: i32| i8::try_from((n >> 23).clamp(-0x80, 0x7f)).unwrap_or(0).to_ne_bytes())
+            }
+            Number::UInt8 => {
+                blocks.decode(out, |n: i32| u8::try_from(((n >> 23) + 0x80).clamp(0, 0xff)).unwrap_or(0).to_ne_bytes())
+            }
+            Number::Int16 => {
+                blocks.decode(out, |n: i32| i16::try_from((n >> 15).clamp(-0x8000, 0x7fff)).unwrap_or(0).to_ne_bytes())
+            }
+            Number::UInt16 => blocks
+                .decode(out, |n: i32| u16::try_from(((n >> 15) + 0x8000).clamp(0, 0xffff)).unwrap_or(0).to_ne_bytes()),
             Number::UInt32 => blocks.decode(out, |n: i32| n.max(0).to_ne_bytes()),
             Number::UInt64 => blocks.decode(out, |n: i64| n.max(0).to_ne_bytes()),
             Number::Bool | Number::Float16 => Err("it does not have this data type".to_owned()),
@@ -148,7 +160,8 @@ impl Blocks<'_> {
 }
 
 impl Header {
-    /// `zfp_read_header` with `ZFP_HEADER_FULL`: "zfp", the version of the codec, 52 bits of type and dimensions, 12 or 64 bits of mode.
+    /// `zfp_read_header` with `ZFP_HEADER_FULL`: "zfp", the version of the codec, 52 bits of type and dimensions, 12 or
+    /// 64 bits of mode.
     fn read(reader: &mut BitReader) -> Result<Self, String> {
         const VERSION: u64 = 5;
         if reader.read(24) != u64::from_le_bytes(*b"zfp\0\0\0\0\0") {
@@ -177,14 +190,21 @@ impl Header {
 
 /// `zfp_stream_set_mode`.
 fn read_mode(reader: &mut BitReader) -> Result<Parameters, String> {
-    let variable = Parameters { min_bits: 1, max_bits: MAX_BITS, max_precision: MAX_PRECISION, min_exponent: Parameters::MIN_EXPONENT };
+    let variable = Parameters {
+        min_bits: 1,
+        max_bits: MAX_BITS,
+        max_precision: MAX_PRECISION,
+        min_exponent: Parameters::MIN_EXPONENT,
+    };
     let small = |bits: u64| u32::try_from(bits).unwrap_or(0);
     let exponent = |bits: u64| i32::try_from(bits).unwrap_or(0);
     let parameters = match reader.read(12) {
         rate @ ..2048 => Parameters { min_bits: small(rate) + 1, max_bits: small(rate) + 1, ..variable },
         precision @ 2048..2176 => Parameters { max_precision: small(precision) + 1 - 2048, ..variable },
         2176 => Parameters { min_exponent: Parameters::MIN_EXPONENT - 1, ..variable },
-        accuracy @ 2177..4095 => Parameters { min_exponent: exponent(accuracy) + Parameters::MIN_EXPONENT - 2177, ..variable },
+        accuracy @ 2177..4095 => {
+            Parameters { min_exponent: exponent(accuracy) + Parameters::MIN_EXPONENT - 2177, ..variable }
+        }
         _ => Parameters {
             min_bits: small(reader.read(15)) + 1,
             max_bits: small(reader.read(15)) + 1,
@@ -198,7 +218,11 @@ fn read_mode(reader: &mut BitReader) -> Result<Parameters, String> {
 /// `zfp_stream_set_params`.
 fn checked(parameters: Parameters) -> Result<Parameters, String> {
     let Parameters { min_bits, max_bits, max_precision, min_exponent } = parameters;
-    if min_bits > max_bits || max_bits > 1 << 16 || !(1..=MAX_PRECISION).contains(&max_precision) || min_exponent.abs() > 1 << 16 {
+    if min_bits > max_bits
+        || max_bits > 1 << 16
+        || !(1..=MAX_PRECISION).contains(&max_precision)
+        || min_exponent.abs() > 1 << 16
+    {
         return Err(format!("blocks of {min_bits} to {max_bits} bits and precision {max_precision} are not possible"));
     }
     Ok(parameters)
@@ -226,12 +250,19 @@ fn at_rate(rate: f64, dimensions: usize, number: Number) -> Result<Parameters, S
         return Err(format!("a rate of {rate} is not possible"));
     }
     let bits = (bits as u32).max(least);
-    checked(Parameters { min_bits: bits, max_bits: bits, max_precision: MAX_PRECISION, min_exponent: Parameters::MIN_EXPONENT })
+    checked(Parameters {
+        min_bits: bits,
+        max_bits: bits,
+        max_precision: MAX_PRECISION,
+        min_exponent: Parameters::MIN_EXPONENT,
+    })
 }
 
 /// The mode in the configuration of the `zfp` codec.
 fn mode(codec: &CodecMetadata) -> Result<Mode, String> {
-    let bad = |key: &str, value: Option<&Value>| format!("codec `{}` has the `{key}` {}", codec.name, value.unwrap_or(&Value::Null));
+    let bad = |key: &str, value: Option<&Value>| {
+        format!("codec `{}` has the `{key}` {}", codec.name, value.unwrap_or(&Value::Null))
+    };
     let float = |key: &str| {
         let value = codec.configuration.get(key);
         value.and_then(Value::as_f64).ok_or_else(|| bad(key, value))
@@ -240,8 +271,14 @@ fn mode(codec: &CodecMetadata) -> Result<Mode, String> {
         let value = codec.configuration.get(key);
         value.and_then(Value::as_i64).and_then(|n| i32::try_from(n).ok()).ok_or_else(|| bad(key, value))
     };
-    let natural = |key: &str| integer(key).and_then(|n| u32::try_from(n).map_err(|_| bad(key, codec.configuration.get(key))));
-    let variable = Parameters { min_bits: 1, max_bits: MAX_BITS, max_precision: MAX_PRECISION, min_exponent: Parameters::MIN_EXPONENT };
+    let natural =
+        |key: &str| integer(key).and_then(|n| u32::try_from(n).map_err(|_| bad(key, codec.configuration.get(key))));
+    let variable = Parameters {
+        min_bits: 1,
+        max_bits: MAX_BITS,
+        max_precision: MAX_PRECISION,
+        min_exponent: Parameters::MIN_EXPONENT,
+    };
     let parameters = match codec.configuration.get("mode").and_then(Value::as_str) {
         Some("fixed_rate") => return Ok(Mode::Rate(float("rate")?)),
         Some("fixed_precision") => {
@@ -250,12 +287,18 @@ fn mode(codec: &CodecMetadata) -> Result<Mode, String> {
         }
         Some("fixed_accuracy") => {
             let tolerance = float("tolerance")?;
-            Parameters { min_exponent: if tolerance > 0.0 { floor_log2(tolerance) } else { Parameters::MIN_EXPONENT }, ..variable }
+            Parameters {
+                min_exponent: if tolerance > 0.0 { floor_log2(tolerance) } else { Parameters::MIN_EXPONENT },
+                ..variable
+            }
         }
         Some("reversible") => Parameters { min_exponent: Parameters::MIN_EXPONENT - 1, ..variable },
-        Some("expert") => {
-            Parameters { min_bits: natural("minbits")?, max_bits: natural("maxbits")?, max_precision: natural("maxprec")?, min_exponent: integer("minexp")? }
-        }
+        Some("expert") => Parameters {
+            min_bits: natural("minbits")?,
+            max_bits: natural("maxbits")?,
+            max_precision: natural("maxprec")?,
+            min_exponent: integer("minexp")?,
+        },
         _ => return Err(bad("mode", codec.configuration.get("mode"))),
     };
     checked(parameters).map(Mode::Fixed).map_err(|reason| format!("codec `{}`: {reason}", codec.name))

@@ -1,7 +1,8 @@
 //! Blocks of zfp: 4 numbers along each of 1 to 4 dimensions, decoded from a stream of bits.
 //!
-//! Written after the description of the algorithm (zfp.readthedocs.io, "Algorithm") and checked against the C library of LLNL, version 1.0, bit by bit. A block
-//! is transformed to integers of a common exponent, decorrelated along each dimension, and its coefficients are written plane by plane from the highest bit.
+//! Written after the description of the algorithm (zfp.readthedocs.io, "Algorithm") and checked against the C library
+//! of LLNL, version 1.0, bit by bit. A block is transformed to integers of a common exponent, decorrelated along each
+//! dimension, and its coefficients are written plane by plane from the highest bit.
 
 use super::zfp_order::order;
 
@@ -125,10 +126,10 @@ macro_rules! integer {
         impl Integer for $signed {
             const BITS: u32 = <$signed>::BITS;
             const PRECISION_BITS: u32 = $precision_bits;
-            #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "the bits beyond the type are 0")]
             fn from_negabinary(bits: u64) -> Self {
                 const MASK: $unsigned = <$unsigned>::MAX / 3 * 2;
-                ((bits as $unsigned) ^ MASK).wrapping_sub(MASK) as Self
+                // The bits beyond the type are 0.
+                (<$unsigned>::try_from(bits).unwrap_or(0) ^ MASK).wrapping_sub(MASK).cast_signed()
             }
             fn lift(x: &mut Self, y: &mut Self, z: &mut Self, w: &mut Self) {
                 let [mut a, mut b, mut c, mut d] = [*x, *y, *z, *w];
@@ -238,7 +239,14 @@ impl<'a, T: Scalar> BlockDecoder<'a, T> {
     /// A decoder of the blocks from where the reader stands.
     pub(super) fn new(reader: BitReader<'a>, parameters: Parameters, dimensions: usize) -> Self {
         let integers = [T::Integer::default(); MAX_BLOCK];
-        Self { reader, parameters, dimensions, coefficients: [0; MAX_BLOCK], integers, block: [T::default(); MAX_BLOCK] }
+        Self {
+            reader,
+            parameters,
+            dimensions,
+            coefficients: [0; MAX_BLOCK],
+            integers,
+            block: [T::default(); MAX_BLOCK],
+        }
     }
 
     /// The next block, or why there is none.
@@ -260,7 +268,11 @@ impl<'a, T: Scalar> BlockDecoder<'a, T> {
 
     /// Read a block of integers; return how many bits it has.
     fn integer_block(&mut self) -> u32 {
-        let used = if self.parameters.is_reversible() { self.reversible(0) } else { self.lossy(0, self.parameters.max_precision) };
+        let used = if self.parameters.is_reversible() {
+            self.reversible(0)
+        } else {
+            self.lossy(0, self.parameters.max_precision)
+        };
         self.store(T::from_integer);
         used
     }
@@ -322,8 +334,9 @@ impl<'a, T: Scalar> BlockDecoder<'a, T> {
         used
     }
 
-    /// Read bit planes of all coefficients, at most `budget` bits; return how many. In each plane the coefficients that have had a one-bit come first, as they
-    /// are; for the others it is told again and again whether a one-bit is left, and the zeros before it.
+    /// Read bit planes of all coefficients, at most `budget` bits; return how many. In each plane the coefficients that
+    /// have had a one-bit come first, as they are; for the others it is told again and again whether a one-bit is left,
+    /// and the zeros before it.
     fn planes(&mut self, budget: u32, precision: u32) -> u32 {
         let len = self.len();
         let coefficients = self.coefficients.get_mut(..len).unwrap_or_default();
@@ -424,8 +437,10 @@ mod tests {
 
     #[test]
     fn powers_of_two() {
-        for (exponent, expected) in [(0, 1.0), (-1074, f64::from_bits(1)), (-1075, 0.0), (-1022, f64::MIN_POSITIVE), (1023, 2_f64.powi(1023))] {
-            assert_eq!(power_of_two(exponent), expected, "{exponent}");
+        for (exponent, expected) in
+            [(0, 1_f64), (-1074, f64::from_bits(1)), (-1075, 0.0), (-1022, f64::MIN_POSITIVE), (1023, 2_f64.powi(1023))]
+        {
+            assert_eq!(power_of_two(exponent).to_bits(), expected.to_bits(), "{exponent}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! The order of the coefficients of a zfp block of 1 to 4 dimensions: by their sum of frequencies, as the format has it (zfp, `src/template/codec*.c`).
+//! The order of the coefficients of a zfp block of 1 to 4 dimensions: by their sum of frequencies, as the format has it
+//! (zfp, `src/template/codec*.c`).
 
 /// Place in the block of each coefficient.
 pub(super) fn order(dimensions: usize) -> &'static [u8] {
@@ -39,7 +40,10 @@ mod tests {
         for dimensions in 1..=4 {
             let order = order(dimensions);
             let digits = |place: u8| [place & 3, place >> 2 & 3, place >> 4 & 3, place >> 6].map(u32::from);
-            let keys: Vec<_> = order.iter().map(|&place| (digits(place).iter().sum::<u32>(), digits(place).iter().map(|d| d * d).sum::<u32>())).collect();
+            let keys: Vec<_> = order
+                .iter()
+                .map(|&place| (digits(place).iter().sum::<u32>(), digits(place).iter().map(|d| d * d).sum::<u32>()))
+                .collect();
             assert!(keys.is_sorted());
             let mut places = order.to_vec();
             places.sort_unstable();

@@ -4,7 +4,7 @@ use zstd_safe::{get_error_name, get_frame_content_size};
 
 use super::scratch::{Buffer, Scratch};
 
-/// Error code of a frame that does not fit the output: `ZSTD_error_dstSize_tooSmall` of zstd_errors.h.
+/// Error code of a frame that does not fit the output: `ZSTD_error_dstSize_tooSmall` of `zstd_errors.h`.
 const TOO_SMALL: usize = 70_usize.wrapping_neg();
 
 /// First size of the output, in multiples of the input, where the frames do not say how much they hold.
@@ -13,7 +13,8 @@ const FIRST_RATIO: usize = 16;
 /// The most that a block holds: `Block_Maximum_Size`.
 const MAX_BLOCK: usize = 128 << 10;
 
-/// Decode into `out`, exactly. Nothing that the frames claim is allocated: the library decodes straight into the output.
+/// Decode into `out`, exactly. Nothing that the frames claim is allocated: the library decodes straight into the
+/// output.
 pub(super) fn decode_into(encoded: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<(), String> {
     check_size(encoded, out.len())?;
     match scratch.zstd()?.decompress(out, encoded) {
@@ -24,21 +25,31 @@ pub(super) fn decode_into(encoded: &[u8], out: &mut [u8], scratch: &mut Scratch)
     }
 }
 
-/// Decode at most `limit` bytes. What the frames claim is compared with what their blocks can hold before memory is reserved for it.
-pub(super) fn decode_at_most(encoded: &[u8], limit: usize, out: &mut Buffer, scratch: &mut Scratch) -> Result<(), String> {
+/// Decode at most `limit` bytes. What the frames claim is compared with what their blocks can hold before memory is
+/// reserved for it.
+pub(super) fn decode_at_most(
+    encoded: &[u8],
+    limit: usize,
+    out: &mut Buffer,
+    scratch: &mut Scratch,
+) -> Result<(), String> {
     let Frames { claimed, bound } = Frames::walk(encoded)?;
     let too_long = || format!("it holds more than the {limit} bytes that are expected");
     let most = bound.min(limit);
     let mut size = claimed.unwrap_or_else(|| encoded.len().saturating_mul(FIRST_RATIO).max(MAX_BLOCK).min(most));
     if size > most {
-        return Err(if size > bound { format!("the frames claim {size} bytes, which is more than they can hold") } else { too_long() });
+        return Err(if size > bound {
+            format!("the frames claim {size} bytes, which is more than they can hold")
+        } else {
+            too_long()
+        });
     }
     loop {
         let context = scratch.zstd()?;
         match out.append(size, |bytes| context.decompress(bytes, encoded))? {
             Ok(n) if n > limit => return Err(too_long()),
             Ok(_) => return Ok(()),
-            Err(TOO_SMALL) if size < most => size = size.saturating_mul(2).min(most),
+            Err(TOO_SMALL) if claimed.is_none() && size < most => size = size.saturating_mul(2).min(most),
             Err(TOO_SMALL) => return Err(too_long()),
             Err(code) => return Err(describe(code)),
         }
@@ -80,7 +91,13 @@ impl Frames {
         if !single_segment {
             skip(rest, 1)?;
         }
-        skip(rest, match descriptor & 3 { 3 => 4, dictionary => usize::from(dictionary) })?;
+        skip(
+            rest,
+            match descriptor & 3 {
+                3 => 4,
+                dictionary => usize::from(dictionary),
+            },
+        )?;
         let claimed = match descriptor >> 6 {
             0 if single_segment => Some(u64::from(u8::from_le_bytes(cut(rest)?))),
             0 => None,
@@ -172,7 +189,13 @@ mod tests {
     #[test]
     fn frames() {
         let skippable = hex("502a4d18020000000000");
-        for frame in [hex(PLAIN), hex(CHECKED), unsized_frame(HELLO), [&hex(PLAIN)[..], &skippable].concat(), [&skippable[..], &hex(PLAIN)].concat()] {
+        for frame in [
+            hex(PLAIN),
+            hex(CHECKED),
+            unsized_frame(HELLO),
+            [&hex(PLAIN)[..], &skippable].concat(),
+            [&skippable[..], &hex(PLAIN)].concat(),
+        ] {
             assert_eq!(exact(&frame, 23).unwrap(), HELLO);
             assert_eq!(bounded(&frame, 23).unwrap(), HELLO);
             assert_eq!(bounded(&frame, 1 << 20).unwrap(), HELLO);
@@ -201,9 +224,11 @@ mod tests {
         assert!(bounded(&frames, 99_999).is_err());
         // An RLE block of 100000 bytes 7 in 10 bytes, alone and claimed to be twice as long.
         let rle = [&hex("28b52ffd0058")[..], &u32::to_le_bytes(100_000 << 3 | 3)[..3], &[7]].concat();
-        assert_eq!(bounded(&rle, 1 << 30).unwrap(), [7; 100_000]);
+        assert_eq!(bounded(&rle, 1 << 30).unwrap(), vec![7; 100_000]);
         let claim = [&hex("28b52ffda0")[..], &200_000_u32.to_le_bytes(), &rle[6..]].concat();
         assert!(bounded(&claim, 1 << 30).unwrap_err().contains("more than they can hold"));
+        // The same claimed to be empty.
+        assert!(bounded(&[&hex("28b52ffd2000")[..], &rle[6..]].concat(), 1 << 30).is_err());
     }
 
     #[test]

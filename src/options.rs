@@ -145,7 +145,11 @@ fn unknown(key: &str) -> String {
 /// The name that is so near to `word` that it may be a slip of the pen.
 pub(crate) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
-    names.map(|n| (strsim::osa_distance(&word, &n.to_lowercase()), n)).min().filter(|(d, n)| *d <= 1 + n.len() / 4).map(|(_, n)| n)
+    names
+        .map(|n| (strsim::osa_distance(&word, &n.to_lowercase()), n))
+        .min()
+        .filter(|(d, n)| *d <= 1 + n.len() / 4)
+        .map(|(_, n)| n)
 }
 
 #[cfg(test)]

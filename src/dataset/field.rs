@@ -46,7 +46,10 @@ impl Role {
 pub(crate) fn field(column: &Column, encoding: Option<&Encoding>, dims: &[String], nullable: bool) -> Field {
     let mut metadata = HashMap::from([
         ("zarr.role".to_owned(), column.role.name().to_owned()),
-        ("zarr.dims".to_owned(), column.axes.iter().filter_map(|a| dims.get(*a)).map(String::as_str).collect::<Vec<_>>().join(",")),
+        (
+            "zarr.dims".to_owned(),
+            column.axes.iter().filter_map(|a| dims.get(*a)).map(String::as_str).collect::<Vec<_>>().join(","),
+        ),
     ]);
     if let Source::Variable(variable) = &column.source {
         for key in ATTRIBUTES {
@@ -56,7 +59,13 @@ pub(crate) fn field(column: &Column, encoding: Option<&Encoding>, dims: &[String
         }
     }
     if let Some(encoding) = encoding.filter(|e| !e.missing.is_empty()) {
-        let marks = encoding.missing.integers.iter().map(ToString::to_string).chain(encoding.missing.floats.iter().map(ToString::to_string)).chain(encoding.missing.texts.iter().cloned());
+        let marks = encoding
+            .missing
+            .integers
+            .iter()
+            .map(ToString::to_string)
+            .chain(encoding.missing.floats.iter().map(ToString::to_string))
+            .chain(encoding.missing.texts.iter().cloned());
         metadata.insert("zarr.missing".to_owned(), marks.collect::<Vec<_>>().join(" "));
     }
     let data_type = encoding.map_or(ArrowType::Int64, Encoding::arrow_type);

@@ -77,7 +77,8 @@ impl Dataset {
     pub(crate) fn grid(&self, options: &ZarrOptions) -> Result<Grid> {
         let data = self.chosen(options)?;
         let grids = distinct(&data);
-        let main: Vec<&Variable> = grids.iter().copied().filter(|g| !grids.iter().any(|h| self.is_fixed_in(g, h))).collect();
+        let main: Vec<&Variable> =
+            grids.iter().copied().filter(|g| !grids.iter().any(|h| self.is_fixed_in(g, h))).collect();
         let candidates: Vec<&Variable> = match &options.dims {
             Some(dims) => grids.iter().copied().filter(|g| same_set(&g.dims, dims)).collect(),
             None => main.clone(),
@@ -86,10 +87,18 @@ impl Dataset {
             [grid] => self.grid_of(grid, &data, options),
             [] if options.dims.is_some() && !grids.is_empty() => {
                 let dims = options.dims.as_deref().unwrap_or_default().join(",");
-                Err(Error::Option { option: "dims".into(), reason: format!("no data variable has the dimensions `{dims}`; {}", self.list(&grids, &data)) })
+                Err(Error::Option {
+                    option: "dims".into(),
+                    reason: format!("no data variable has the dimensions `{dims}`; {}", self.list(&grids, &data)),
+                })
             }
             [] => Err(self.no_data()),
-            several => Err(Error::Ambiguous(format!("`{}` holds {} tables; name one:\n{}", self.location, several.len(), self.statements(several, &data)))),
+            several => Err(Error::Ambiguous(format!(
+                "`{}` holds {} tables; name one:\n{}",
+                self.location,
+                several.len(),
+                self.statements(several, &data)
+            ))),
         }
     }
 
@@ -98,7 +107,10 @@ impl Dataset {
         if let Some(name) = names.iter().find(|n| !self.data().any(|v| v.name == **n)) {
             let reason = match self.left_out.iter().find(|l| l.name == *name) {
                 Some(left) => format!("`{name}` cannot be read: {}", left.reason),
-                None => format!("there is no data variable `{name}`; there are {}", quoted(&self.data().map(|v| v.name.clone()).collect::<Vec<_>>())),
+                None => format!(
+                    "there is no data variable `{name}`; there are {}",
+                    quoted(&self.data().map(|v| v.name.clone()).collect::<Vec<_>>())
+                ),
             };
             return Err(Error::Option { option: "variables".into(), reason });
         }
@@ -152,10 +164,14 @@ impl Dataset {
 
     /// Both sides of every coordinate's bounds, which are decoded like the coordinate (CF: bounds take its units and calendar).
     fn add_bounds(&self, columns: &mut Columns<'_>) {
-        let coordinates: Vec<Variable> = columns.made.iter().filter_map(|c| match &c.source {
-            Source::Variable(v) => Some(v.clone()),
-            Source::Index => None,
-        }).collect();
+        let coordinates: Vec<Variable> = columns
+            .made
+            .iter()
+            .filter_map(|c| match &c.source {
+                Source::Variable(v) => Some(v.clone()),
+                Source::Index => None,
+            })
+            .collect();
         for coordinate in coordinates {
             let name = coordinate.attribute("bounds").or_else(|| coordinate.attribute("climatology"));
             let Some(bounds) = name.and_then(|n| self.variable(n)) else { continue };
@@ -182,16 +198,21 @@ impl Dataset {
     /// Whether no data variable has the length of the coordinate along its dimension, so that it belongs to none of them.
     fn fits_no_array(&self, coordinate: &Variable) -> bool {
         let own = coordinate.shape.first().copied();
-        let inherited = coordinate.array.path.rsplit_once('/').map_or("", |(g, _)| g) != self.data().next().and_then(|v| v.array.path.rsplit_once('/')).map_or("", |(g, _)| g);
+        let inherited = coordinate.array.path.rsplit_once('/').map_or("", |(g, _)| g)
+            != self.data().next().and_then(|v| v.array.path.rsplit_once('/')).map_or("", |(g, _)| g);
         !inherited && !self.data().any(|v| v.size_of(&coordinate.name) == own)
     }
 
     fn no_data(&self) -> Error {
         if !self.groups.is_empty() {
             let list = self.groups.iter().map(|g| format!("  '{}/{g}'", self.location)).collect::<Vec<_>>().join("\n");
-            return Error::Ambiguous(format!("`{}` has no data variable of its own; its groups have:\n{list}", self.location));
+            return Error::Ambiguous(format!(
+                "`{}` has no data variable of its own; its groups have:\n{list}",
+                self.location
+            ));
         }
-        let reasons: Vec<String> = self.left_out.iter().map(|l| format!("; `{}` cannot be read: {}", l.name, l.reason)).collect();
+        let reasons: Vec<String> =
+            self.left_out.iter().map(|l| format!("; `{}` cannot be read: {}", l.name, l.reason)).collect();
         let reasons = reasons.concat();
         Error::Ambiguous(format!("`{}` has no data variable{reasons}", self.location))
     }
@@ -205,11 +226,18 @@ impl Dataset {
         let location = self.location.replace('\'', "''");
         let mut lines = Vec::new();
         for grid in grids {
-            let members: Vec<&str> = data.iter().filter(|v| same_set(&v.dims, &grid.dims) && v.agrees_with(grid)).map(|v| v.name.as_str()).collect();
+            let members: Vec<&str> = data
+                .iter()
+                .filter(|v| same_set(&v.dims, &grid.dims) && v.agrees_with(grid))
+                .map(|v| v.name.as_str())
+                .collect();
             let unique = grids.iter().filter(|g| same_set(&g.dims, &grid.dims)).count() == 1;
             let (key, value) = if unique { ("dims", grid.dims.join(",")) } else { ("variables", members.join(",")) };
             let value = value.replace('\'', "''");
-            lines.push(format!("  SELECT * FROM read_zarr('{location}', '{key}={value}') LIMIT 10;  -- OPTIONS('{key}' '{value}'): {}", members.join(", ")));
+            lines.push(format!(
+                "  SELECT * FROM read_zarr('{location}', '{key}={value}') LIMIT 10;  -- OPTIONS('{key}' '{value}'): {}",
+                members.join(", ")
+            ));
         }
         lines.join("\n")
     }

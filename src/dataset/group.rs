@@ -39,24 +39,44 @@ impl Dataset {
     ///
     /// # Errors
     /// A group that does not exist, and failures of the store.
-    pub(crate) async fn open(store: Arc<dyn ReadableStore>, location: &Location, options: &ZarrOptions) -> Result<Option<Self>> {
+    pub(crate) async fn open(
+        store: Arc<dyn ReadableStore>,
+        location: &Location,
+        options: &ZarrOptions,
+    ) -> Result<Option<Self>> {
         let open = OpenOptions { consolidated: options.consolidated, zarr_format: options.zarr_format };
         let Some(mut hierarchy) = Hierarchy::open(store, open).await? else { return Ok(None) };
         let path = join(&location.group, options.group.as_deref().unwrap_or_default());
         let path = path.trim_matches('/');
         let shown = location.url.to_file_path().map_or_else(|()| location.url.to_string(), |p| p.display().to_string());
         let shown = if location.group.is_empty() { shown } else { format!("{shown}/{}", location.group) };
-        let mut dataset = Self { location: shown, variables: Vec::new(), left_out: Vec::new(), groups: Vec::new(), auxiliary: HashSet::new(), hidden: HashSet::new() };
+        let mut dataset = Self {
+            location: shown,
+            variables: Vec::new(),
+            left_out: Vec::new(),
+            groups: Vec::new(),
+            auxiliary: HashSet::new(),
+            hidden: HashSet::new(),
+        };
         match hierarchy.node(path).await? {
             Some(Node::Group(attributes)) => dataset.read_group(&mut hierarchy, path, &attributes, options).await?,
-            Some(node @ (Node::Array { .. } | Node::Broken(_))) => dataset.read_array(&mut hierarchy, path, &node, location, options).await?,
+            Some(node @ (Node::Array { .. } | Node::Broken(_))) => {
+                dataset.read_array(&mut hierarchy, path, &node, location, options).await?;
+            }
             None => return Err(dataset.no_such_group(&mut hierarchy, path).await),
         }
         Ok(Some(dataset))
     }
 
-    async fn read_group(&mut self, hierarchy: &mut Hierarchy, path: &str, attributes: &Map<String, Value>, options: &ZarrOptions) -> Result<()> {
-        let parents = std::iter::once("").chain(path.match_indices('/').map(|(i, _)| path.get(..i).unwrap_or_default()));
+    async fn read_group(
+        &mut self,
+        hierarchy: &mut Hierarchy,
+        path: &str,
+        attributes: &Map<String, Value>,
+        options: &ZarrOptions,
+    ) -> Result<()> {
+        let parents =
+            std::iter::once("").chain(path.match_indices('/').map(|(i, _)| path.get(..i).unwrap_or_default()));
         for parent in parents.filter(|p| *p != path) {
             // Only dimension coordinates are inherited; what stands nearer hides what stands farther.
             for (name, node) in hierarchy.children(parent).await? {
@@ -79,7 +99,14 @@ impl Dataset {
     }
 
     /// An array alone: the whole store, or named like a group, whose coordinates are then those of its group.
-    async fn read_array(&mut self, hierarchy: &mut Hierarchy, path: &str, node: &Node, location: &Location, options: &ZarrOptions) -> Result<()> {
+    async fn read_array(
+        &mut self,
+        hierarchy: &mut Hierarchy,
+        path: &str,
+        node: &Node,
+        location: &Location,
+        options: &ZarrOptions,
+    ) -> Result<()> {
         let (group, name) = path.rsplit_once('/').unwrap_or(("", path));
         let mut found = None;
         if name.is_empty() {
@@ -105,7 +132,8 @@ impl Dataset {
 
     async fn no_such_group(&self, hierarchy: &mut Hierarchy, path: &str) -> Error {
         let groups = hierarchy.groups_with_arrays("").await.unwrap_or_default();
-        let reason = if groups.is_empty() { String::new() } else { format!("; groups with arrays: {}", quoted(&groups)) };
+        let reason =
+            if groups.is_empty() { String::new() } else { format!("; groups with arrays: {}", quoted(&groups)) };
         Error::NotFound { location: self.location.clone(), reason: format!("it has no group `{path}`{reason}") }
     }
 
@@ -139,8 +167,10 @@ impl Dataset {
 
     fn assign_roles(&mut self, attributes: &Map<String, Value>) -> Result<()> {
         self.join_char_arrays()?;
-        let names = |text: Option<&str>| text.unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let mut auxiliary: HashSet<String> = names(attributes.get("coordinates").and_then(Value::as_str)).into_iter().collect();
+        let names =
+            |text: Option<&str>| text.unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let mut auxiliary: HashSet<String> =
+            names(attributes.get("coordinates").and_then(Value::as_str)).into_iter().collect();
         let mut hidden = HashSet::new();
         for v in &self.variables {
             auxiliary.extend(names(v.attribute("coordinates")));
@@ -163,7 +193,8 @@ impl Dataset {
 
     /// Char arrays become text where their last dimension serves nothing else.
     fn join_char_arrays(&mut self) -> Result<()> {
-        let mut lengths: HashSet<String> = self.variables.iter().filter(|v| v.is_char_array()).filter_map(|v| v.dims.last().cloned()).collect();
+        let mut lengths: HashSet<String> =
+            self.variables.iter().filter(|v| v.is_char_array()).filter_map(|v| v.dims.last().cloned()).collect();
         for v in &self.variables {
             lengths.remove(&v.name);
             if !v.is_char_array() {
@@ -195,7 +226,9 @@ impl Dataset {
 
     /// Data variables, in the store's order.
     pub(crate) fn data(&self) -> impl Iterator<Item = &Variable> {
-        self.variables.iter().filter(|v| !self.auxiliary.contains(&v.name) && !self.hidden.contains(&v.name) && !v.is_dimension_coordinate())
+        self.variables.iter().filter(|v| {
+            !self.auxiliary.contains(&v.name) && !self.hidden.contains(&v.name) && !v.is_dimension_coordinate()
+        })
     }
 
     /// Whether the table has no use for `name`: bounds and grid mappings.

@@ -31,8 +31,19 @@ impl Variable {
     /// The variable of `array`.
     pub(crate) fn new(name: String, array: ArrayMetadata) -> Self {
         let named = array.dimension_names.is_some();
-        let dims = array.dimension_names.clone().unwrap_or_else(|| (0..array.shape.len()).map(|i| format!("dim_{i}")).collect());
-        Self { name, dims, shape: array.shape.clone(), named, data_type: array.data_type.clone(), trailing: None, array: Arc::new(array) }
+        let dims = array
+            .dimension_names
+            .clone()
+            .unwrap_or_else(|| (0..array.shape.len()).map(|i| format!("dim_{i}")).collect());
+        Self {
+            name,
+            dims,
+            shape: array.shape.clone(),
+            named,
+            data_type: array.data_type.clone(),
+            trailing: None,
+            array: Arc::new(array),
+        }
     }
 
     /// Whether it is a coordinate of the dimension that it is named after.
@@ -53,7 +64,8 @@ impl Variable {
     /// Whether both have the same length along every dimension that they share. Arrays without names share dimensions with themselves only.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         let owner = |v: &Self| (!v.named && !v.shape.is_empty()).then(|| v.name.clone());
-        owner(self) == owner(other) && self.dims.iter().zip(&self.shape).all(|(d, n)| other.size_of(d).is_none_or(|m| m == *n))
+        owner(self) == owner(other)
+            && self.dims.iter().zip(&self.shape).all(|(d, n)| other.size_of(d).is_none_or(|m| m == *n))
     }
 
     /// Whether it is a character array whose last dimension is `dim`.
@@ -65,7 +77,8 @@ impl Variable {
     pub(crate) fn join_characters(&mut self) -> Result<()> {
         self.dims.pop();
         let length = self.shape.pop().unwrap_or(0);
-        let size = usize::try_from(length).map_err(|_| Error::Dimension(format!("texts of `{}` are too long", self.name)))?;
+        let size =
+            usize::try_from(length).map_err(|_| Error::Dimension(format!("texts of `{}` are too long", self.name)))?;
         self.data_type = DataType::FixedBytes(size);
         self.trailing = Some(0..length);
         Ok(())

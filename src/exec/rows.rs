@@ -68,7 +68,14 @@ pub(crate) struct RowMaker {
 impl RowMaker {
     /// Rows of the columns `projection` in batches of `batch_size`.
     pub(crate) fn new(grid: Arc<GridReader>, projection: Arc<[usize]>, batch_size: usize) -> Self {
-        Self { grid, projection, batch_size: batch_size.max(1), context: ReadContext::default(), tiles: HashMap::new(), tile_bytes: 0 }
+        Self {
+            grid,
+            projection,
+            batch_size: batch_size.max(1),
+            context: ReadContext::default(),
+            tiles: HashMap::new(),
+            tile_bytes: 0,
+        }
     }
 
     /// Bytes that the columns of a Block need in memory.
@@ -99,10 +106,17 @@ impl RowMaker {
     }
 
     /// The tile of a column for a Block, from an earlier Block where that has the same.
-    async fn tile(&mut self, number: usize, column: &ColumnReader, block: &[Range<u64>], rows: usize) -> Result<(ArrayRef, usize)> {
+    async fn tile(
+        &mut self,
+        number: usize,
+        column: &ColumnReader,
+        block: &[Range<u64>],
+        rows: usize,
+    ) -> Result<(ArrayRef, usize)> {
         let own = |axis: usize| column.axes.contains(&axis);
         // Along other axes only the extent matters.
-        let key = block.iter().enumerate().map(|(axis, r)| if own(axis) { r.clone() } else { 0..r.end - r.start }).collect();
+        let key =
+            block.iter().enumerate().map(|(axis, r)| if own(axis) { r.clone() } else { 0..r.end - r.start }).collect();
         let key = (number, key);
         if let Some(known) = self.tiles.get(&key) {
             return Ok(known.clone());
@@ -129,7 +143,8 @@ fn tile_positions(values: &Values, axes: &[usize], block: &[Range<u64>], batch: 
     let outermost = axes.iter().find(|a| block.get(**a).is_some_and(|r| r.end - r.start > 1)).copied();
     // From the last axis outwards, each repeats what stands inside it.
     for (axis, range) in block.iter().enumerate().skip(outermost.unwrap_or(block.len())).rev() {
-        let step = axes.iter().position(|a| *a == axis).and_then(|i| values.strides.get(i)).copied().unwrap_or(0) as u64;
+        let step =
+            axes.iter().position(|a| *a == axis).and_then(|i| values.strides.get(i)).copied().unwrap_or(0) as u64;
         let inner = positions.len();
         for i in 1..range.end - range.start {
             positions.extend_from_within(..inner);
@@ -158,7 +173,8 @@ mod tests {
     fn tiles_repeat_like_the_rows_of_a_block() {
         let block = [2..5, 0..2, 1..4];
         // A column over axes 0 and 2 of a grid whose lengths there are 6 and 4.
-        let values = Values { array: Arc::new(Int64Array::from_iter_values(0..24)), offset: 2 * 4 + 1, strides: vec![4, 1] };
+        let values =
+            Values { array: Arc::new(Int64Array::from_iter_values(0..24)), offset: 2 * 4 + 1, strides: vec![4, 1] };
         let (positions, period) = tile_positions(&values, &[0, 2], &block, 5);
         let want: Vec<u64> = (2..5).flat_map(|a| (0..2).flat_map(move |_| (1..4).map(move |c| a * 4 + c))).collect();
         assert_eq!((positions, period), (want, 18));

@@ -42,7 +42,12 @@ impl ZarrScanExec {
     ///
     /// # Errors
     /// A projection of columns that the grid does not have.
-    pub(crate) fn try_new(grid: Arc<GridReader>, projection: Vec<usize>, partitions: usize, fetch: Option<usize>) -> Result<Self> {
+    pub(crate) fn try_new(
+        grid: Arc<GridReader>,
+        projection: Vec<usize>,
+        partitions: usize,
+        fetch: Option<usize>,
+    ) -> Result<Self> {
         let schema = Arc::new(grid.schema.project(&projection)?);
         let blocks = grid.chunks(&projection).map_or_else(|| BlockGrid::of_shape(&grid.sizes), BlockGrid::following);
         let partitions = usize::try_from(blocks.count()).unwrap_or(usize::MAX).clamp(1, partitions.max(1));
@@ -52,7 +57,16 @@ impl ZarrScanExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        Ok(Self { grid, projection: projection.into(), schema, blocks, partitions, fetch, metrics: ExecutionPlanMetricsSet::new(), properties: Arc::new(properties) })
+        Ok(Self {
+            grid,
+            projection: projection.into(),
+            schema,
+            blocks,
+            partitions,
+            fetch,
+            metrics: ExecutionPlanMetricsSet::new(),
+            properties: Arc::new(properties),
+        })
     }
 
     /// Rows of the whole scan, all partitions together.
@@ -70,7 +84,12 @@ impl DisplayAs for ZarrScanExec {
                 writeln!(f, "columns={columns}")?;
                 write!(f, "blocks={}", self.blocks.count())?;
             }
-            _ => write!(f, "ZarrScanExec: columns=[{columns}], blocks={}, partitions={}", self.blocks.count(), self.partitions)?,
+            _ => write!(
+                f,
+                "ZarrScanExec: columns=[{columns}], blocks={}, partitions={}",
+                self.blocks.count(),
+                self.partitions
+            )?,
         }
         match (self.fetch, format) {
             (None, _) => Ok(()),
@@ -93,11 +112,18 @@ impl ExecutionPlan for ZarrScanExec {
         Vec::new()
     }
 
-    fn apply_expressions(&self, _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn replace_children(self: Arc<Self>, _children: Vec<Arc<dyn ExecutionPlan>>, _options: ReplaceChildrenOptions) -> Result<Arc<dyn ExecutionPlan>> {
+    fn replace_children(
+        self: Arc<Self>,
+        _children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(self)
     }
 
@@ -113,7 +139,8 @@ impl ExecutionPlan for ZarrScanExec {
         let mut statistics = Statistics::new_unknown(&self.schema);
         if args.partition().is_none() {
             // With a fetch a partition may have fewer rows than that.
-            statistics.num_rows = if self.fetch.is_none() { Precision::Exact(self.rows()) } else { Precision::Inexact(self.rows()) };
+            statistics.num_rows =
+                if self.fetch.is_none() { Precision::Exact(self.rows()) } else { Precision::Inexact(self.rows()) };
         }
         Ok(Arc::new(statistics))
     }
@@ -141,7 +168,10 @@ impl ExecutionPlan for ZarrScanExec {
             let rows = share(self.grid.rows(), partition, self.partitions);
             let rows = usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX).min(fetch);
             let batches = counted_rows(Arc::clone(&self.schema), rows, batch_size, metrics);
-            return Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), futures::stream::iter(batches))));
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(
+                Arc::clone(&self.schema),
+                futures::stream::iter(batches),
+            )));
         }
         let scan = PartitionScan {
             schema: Arc::clone(&self.schema),
@@ -154,13 +184,22 @@ impl ExecutionPlan for ZarrScanExec {
             reservation: MemoryConsumer::new(format!("ZarrScanExec[{partition}]")).register(context.memory_pool()),
             metrics,
         };
-        let batches = futures::stream::try_unfold(scan, |mut scan| async move { Ok(scan.next().await?.map(|batch| (batch, scan))) });
+        let batches =
+            futures::stream::try_unfold(
+                scan,
+                |mut scan| async move { Ok(scan.next().await?.map(|batch| (batch, scan))) },
+            );
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
     }
 }
 
 /// Batches without columns.
-fn counted_rows(schema: SchemaRef, rows: usize, batch_size: usize, metrics: BaselineMetrics) -> impl Iterator<Item = Result<RecordBatch>> {
+fn counted_rows(
+    schema: SchemaRef,
+    rows: usize,
+    batch_size: usize,
+    metrics: BaselineMetrics,
+) -> impl Iterator<Item = Result<RecordBatch>> {
     use arrow::array::RecordBatchOptions;
     let mut remaining = rows;
     std::iter::from_fn(move || {

@@ -90,7 +90,8 @@ mod tests {
             let grid = BlockGrid::following(dims.clone());
             let total: u64 = (0..grid.count()).map(|i| rows(&grid.block(i))).sum();
             assert_eq!(total, dims.iter().map(|d| d.size).product::<u64>(), "{dims:?}");
-            let mut starts: Vec<Vec<u64>> = (0..grid.count()).map(|i| grid.block(i).iter().map(|r| r.start).collect()).collect();
+            let mut starts: Vec<Vec<u64>> =
+                (0..grid.count()).map(|i| grid.block(i).iter().map(|r| r.start).collect()).collect();
             let sorted = starts.clone();
             starts.dedup();
             assert!(starts.is_sorted() && starts == sorted);

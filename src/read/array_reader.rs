@@ -98,7 +98,12 @@ impl ArrayReader {
     ///
     /// # Errors
     /// Failures of the store, chunks that cannot be decoded, and regions above 2 GiB.
-    pub(crate) async fn read(&self, ranges: &[Range<u64>], order: &[usize], context: &mut ReadContext) -> Result<Region> {
+    pub(crate) async fn read(
+        &self,
+        ranges: &[Range<u64>],
+        order: &[usize],
+        context: &mut ReadContext,
+    ) -> Result<Region> {
         let request = Request::new(self, ranges, order)?;
         let mut assembly = Assembly::new(&request, self.element_size(), context);
         let chunks = self.chunks_of(ranges);
@@ -107,7 +112,9 @@ impl ArrayReader {
                 self.read_chunk(&chunk, Encoded::Local, &request, &mut assembly, context).await?;
             }
         } else {
-            let mut fetched = stream::iter(chunks).map(|chunk| async move { (self.fetch(&chunk).await, chunk) }).buffered(CONCURRENCY);
+            let mut fetched = stream::iter(chunks)
+                .map(|chunk| async move { (self.fetch(&chunk).await, chunk) })
+                .buffered(CONCURRENCY);
             while let Some((encoded, chunk)) = fetched.next().await {
                 self.read_chunk(&chunk, encoded?, &request, &mut assembly, context).await?;
             }
@@ -134,7 +141,13 @@ impl ArrayReader {
     /// Indices of the chunks that hold a cell of `ranges`, in C order.
     fn chunks_of(&self, ranges: &[Range<u64>]) -> impl Iterator<Item = Vec<u64>> + use<> {
         let empty = ranges.iter().any(Range::is_empty);
-        let spans: Vec<(u64, u64)> = self.grid.0.iter().zip(ranges).map(|(d, r)| (d.chunk_of(r.start), d.chunk_of(r.end.saturating_sub(1)))).collect();
+        let spans: Vec<(u64, u64)> = self
+            .grid
+            .0
+            .iter()
+            .zip(ranges)
+            .map(|(d, r)| (d.chunk_of(r.start), d.chunk_of(r.end.saturating_sub(1))))
+            .collect();
         let mut next = (!empty).then(|| spans.iter().map(|(first, _)| *first).collect::<Vec<u64>>());
         std::iter::from_fn(move || {
             let current = next.clone()?;
@@ -144,11 +157,24 @@ impl ArrayReader {
     }
 
     /// Decode one chunk (fetched already, or local) and put its part of the request in place.
-    async fn read_chunk(&self, chunk: &[u64], encoded: Encoded, request: &Request, assembly: &mut Assembly, context: &mut ReadContext) -> Result<()> {
+    async fn read_chunk(
+        &self,
+        chunk: &[u64],
+        encoded: Encoded,
+        request: &Request,
+        assembly: &mut Assembly,
+        context: &mut ReadContext,
+    ) -> Result<()> {
         let part = request.part(&self.grid, chunk);
         if let (true, Assembly::Fixed { out, .. }) = (part.is_whole_request, &mut *assembly) {
             let raw = matches!(encoded, Encoded::Local) && self.chunk_codecs().is_raw();
-            let found = if raw { self.read_raw(chunk, out.bytes_mut(), context).await? } else { self.with_encoded(chunk, encoded, context, |encoded, scratch| self.chunk_codecs().decode(encoded, &part.shape, out.bytes_mut(), scratch)).await?
+            let found = if raw {
+                self.read_raw(chunk, out.bytes_mut(), context).await?
+            } else {
+                self.with_encoded(chunk, encoded, context, |encoded, scratch| {
+                    self.chunk_codecs().decode(encoded, &part.shape, out.bytes_mut(), scratch)
+                })
+                .await?
             };
             if !found {
                 assembly.fill(&part, &self.array);
@@ -170,7 +196,13 @@ impl ArrayReader {
         Ok(())
     }
 
-    async fn decode_chunk(&self, chunk: &[u64], shape: &[u64], encoded: Encoded, context: &mut ReadContext) -> Result<Chunk> {
+    async fn decode_chunk(
+        &self,
+        chunk: &[u64],
+        shape: &[u64],
+        encoded: Encoded,
+        context: &mut ReadContext,
+    ) -> Result<Chunk> {
         let Some(size) = self.element_size() else {
             let mut elements = None;
             let decode = |encoded: &[u8], scratch: &mut Scratch| {
@@ -181,25 +213,38 @@ impl ArrayReader {
             return Ok(elements.map_or(Chunk::Missing, Chunk::Variable));
         };
         let mut buffer = context.pool.take(self.bytes_of(shape, size)?);
-        let found = self.with_encoded(chunk, encoded, context, |encoded, scratch| self.chunk_codecs().decode(encoded, shape, buffer.bytes_mut(), scratch)).await?;
+        let found = self
+            .with_encoded(chunk, encoded, context, |encoded, scratch| {
+                self.chunk_codecs().decode(encoded, shape, buffer.bytes_mut(), scratch)
+            })
+            .await?;
         Ok(if found { Chunk::Fixed(buffer) } else { Chunk::Missing })
     }
 
     /// Bytes of a decoded box of `shape`.
     fn bytes_of(&self, shape: &[u64], size: usize) -> Result<usize> {
         let bytes = shape.iter().try_fold(size as u64, |n, l| n.checked_mul(*l)).unwrap_or(u64::MAX);
-        let limit = || Error::Limit { array: self.array.path.clone(), what: "one chunk", needed: bytes, limit: MAX_BYTES };
+        let limit =
+            || Error::Limit { array: self.array.path.clone(), what: "one chunk", needed: bytes, limit: MAX_BYTES };
         usize::try_from(bytes).ok().filter(|_| bytes <= MAX_BYTES).ok_or_else(limit)
     }
 
     /// Call `decode` with the encoded bytes of a chunk; `false` where the chunk was never written.
-    async fn with_encoded(&self, chunk: &[u64], encoded: Encoded, context: &mut ReadContext, decode: impl FnOnce(&[u8], &mut Scratch) -> Result<(), String>) -> Result<bool> {
+    async fn with_encoded(
+        &self,
+        chunk: &[u64],
+        encoded: Encoded,
+        context: &mut ReadContext,
+        decode: impl FnOnce(&[u8], &mut Scratch) -> Result<(), String>,
+    ) -> Result<bool> {
         let ReadContext { files, scratch, .. } = context;
         let outcome = match encoded {
             Encoded::Missing => return Ok(false),
             Encoded::Fetched(bytes) => decode(&bytes, scratch),
             Encoded::Local => {
-                let Some(place) = self.place(chunk, Some((&mut *files, &mut *scratch))).await? else { return Ok(false) };
+                let Some(place) = self.place(chunk, Some((&mut *files, &mut *scratch))).await? else {
+                    return Ok(false);
+                };
                 let Some(path) = self.store.local_path(&place.key) else { return Ok(false) };
                 match files.read(&place.key, &path, place.range, place.limit)? {
                     Some(encoded) => decode(encoded, scratch),
@@ -268,16 +313,27 @@ impl ArrayReader {
     }
 
     /// The index of a shard; `None` where the shard was never written.
-    async fn shard_index(&self, shard: &[u64], key: &str, local: Option<(&mut LocalFiles, &mut Scratch)>) -> Result<Option<ShardIndex>> {
+    async fn shard_index(
+        &self,
+        shard: &[u64],
+        key: &str,
+        local: Option<(&mut LocalFiles, &mut Scratch)>,
+    ) -> Result<Option<ShardIndex>> {
         if let Some(known) = self.indices.lock().unwrap_or_else(PoisonError::into_inner).get(shard) {
             return Ok(known.clone());
         }
         let Some(sharding) = self.codecs.sharding() else { return Ok(None) };
-        let corrupt = |reason| Error::Chunk { array: self.array.path.clone(), key: self.array.chunk_keys.key(shard), reason };
+        let corrupt =
+            |reason| Error::Chunk { array: self.array.path.clone(), key: self.array.chunk_keys.key(shard), reason };
         let shape = self.array.chunk_grid.stored_shape(shard);
         let size = sharding.index_size(&shape).map_err(corrupt)?;
         if size > MAX_BYTES {
-            return Err(Error::Limit { array: self.array.path.clone(), what: "a shard index", needed: size, limit: MAX_BYTES });
+            return Err(Error::Limit {
+                array: self.array.path.clone(),
+                what: "a shard index",
+                needed: size,
+                limit: MAX_BYTES,
+            });
         }
         let range = if sharding.index_at_start() { ByteRange::Offsets(0..size) } else { ByteRange::Suffix(size) };
         let index = match (local, self.store.local_path(key)) {
@@ -286,7 +342,9 @@ impl ArrayReader {
                 None => None,
             },
             _ => match self.store.get_range(key, range).await? {
-                Some(encoded) => Some(sharding.decode_index(&encoded, &shape, None, &mut Scratch::default()).map_err(corrupt)?),
+                Some(encoded) => {
+                    Some(sharding.decode_index(&encoded, &shape, None, &mut Scratch::default()).map_err(corrupt)?)
+                }
                 None => None,
             },
         };
@@ -319,7 +377,9 @@ fn inner_grid(shards: &ChunkGrid, inner: &[u64]) -> Option<(ChunkGrid, Vec<u64>)
         return None;
     }
     let cut = |(d, inner): (&DimensionChunks, &u64)| match d.cuts {
-        Cuts::Regular(shard) if *inner > 0 && shard % inner == 0 => Some((DimensionChunks { size: d.size, cuts: Cuts::Regular(*inner) }, shard / inner)),
+        Cuts::Regular(shard) if *inner > 0 && shard % inner == 0 => {
+            Some((DimensionChunks { size: d.size, cuts: Cuts::Regular(*inner) }, shard / inner))
+        }
         _ => None,
     };
     let (grid, per_shard) = shards.0.iter().zip(inner).map(cut).collect::<Option<Vec<_>>>()?.into_iter().unzip();
@@ -362,7 +422,12 @@ impl Request {
                 *slot = stride;
             }
         }
-        Ok(Self { ranges: ranges.to_vec(), strides: strides_of, cells, in_order: order.iter().copied().eq(0..lengths.len()) })
+        Ok(Self {
+            ranges: ranges.to_vec(),
+            strides: strides_of,
+            cells,
+            in_order: order.iter().copied().eq(0..lengths.len()),
+        })
     }
 
     fn part(&self, grid: &ChunkGrid, chunk: &[u64]) -> Part {
@@ -382,8 +447,14 @@ impl Request {
             let steps = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
             part.extents.push(steps(high.saturating_sub(low)));
             let stride = |layout: &Layout| layout.strides.get(axis).copied().unwrap_or(0);
-            part.source.offset = part.source.offset.saturating_add(steps(low.saturating_sub(held.start)).saturating_mul(stride(&part.source)));
-            part.target.offset = part.target.offset.saturating_add(steps(low.saturating_sub(range.start)).saturating_mul(stride(&part.target)));
+            part.source.offset = part
+                .source
+                .offset
+                .saturating_add(steps(low.saturating_sub(held.start)).saturating_mul(stride(&part.source)));
+            part.target.offset = part
+                .target
+                .offset
+                .saturating_add(steps(low.saturating_sub(range.start)).saturating_mul(stride(&part.target)));
             part.is_whole_chunk &= held.start >= range.start && held.end <= range.end;
             part.is_whole_request &= held.start == range.start && d.stored_length(*c) == range.end - range.start;
         }
@@ -393,9 +464,15 @@ impl Request {
 
 /// The answer in the making.
 enum Assembly {
-    Fixed { out: super::buffer::PooledBuffer, undefined: Option<Vec<u8>> },
+    Fixed {
+        out: super::buffer::PooledBuffer,
+        undefined: Option<Vec<u8>>,
+    },
     /// For each cell, which element of which chunk it is.
-    Variable { chunks: Vec<Arc<Chunk>>, cells: Vec<(usize, usize)> },
+    Variable {
+        chunks: Vec<Arc<Chunk>>,
+        cells: Vec<(usize, usize)>,
+    },
 }
 
 impl Assembly {
@@ -410,7 +487,14 @@ impl Assembly {
         match (&mut *self, chunk.as_ref()) {
             (Self::Fixed { .. }, Chunk::Missing | Chunk::Variable(_)) => self.fill(part, array),
             (Self::Fixed { out, .. }, Chunk::Fixed(decoded)) => {
-                copy_box(&part.extents, decoded.bytes(), &part.source, out.bytes_mut(), &part.target, array.data_type.fixed_size().unwrap_or(1));
+                copy_box(
+                    &part.extents,
+                    decoded.bytes(),
+                    &part.source,
+                    out.bytes_mut(),
+                    &part.target,
+                    array.data_type.fixed_size().unwrap_or(1),
+                );
             }
             (Self::Variable { chunks, cells }, _) => {
                 let number = chunks.len();

@@ -6,7 +6,7 @@ use arrow::buffer::Buffer;
 use bytes::Bytes;
 
 /// Bytes that idle buffers may hold.
-const MAX_IDLE: usize = 256 << 20;
+const MAX_IDLE: usize = 128 << 20;
 
 /// A pool of buffers, which come back when the Arrow arrays made of them are dropped.
 #[derive(Debug, Default)]
@@ -20,7 +20,8 @@ impl BufferPool {
         let words = length.div_ceil(8);
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         // The smallest that is large enough, so that large ones stay for large chunks.
-        let fit = idle.iter().enumerate().filter(|(_, b)| b.len() >= words).min_by_key(|(_, b)| b.len()).map(|(i, _)| i);
+        let fit =
+            idle.iter().enumerate().filter(|(_, b)| b.len() >= words).min_by_key(|(_, b)| b.len()).map(|(i, _)| i);
         let buffer = fit.map(|i| idle.swap_remove(i));
         drop(idle);
         let buffer = buffer.unwrap_or_else(|| vec![0; words]);

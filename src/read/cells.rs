@@ -59,7 +59,11 @@ fn for_each_row(extents: &[usize], source: &Layout, target: &Layout, mut run: im
         loop {
             let Some(next) = axis.checked_sub(1) else { return };
             axis = next;
-            let (Some(i), Some(n), Some(s), Some(t)) = (index.get_mut(axis), outer.get(axis), source.strides.get(axis), target.strides.get(axis)) else { return };
+            let (Some(i), Some(n), Some(s), Some(t)) =
+                (index.get_mut(axis), outer.get(axis), source.strides.get(axis), target.strides.get(axis))
+            else {
+                return;
+            };
             *i += 1;
             from += s;
             to += t;
@@ -95,10 +99,13 @@ fn collapse(extents: &[usize], source: &Layout, target: &Layout) -> (Vec<usize>,
 pub(crate) fn copy_box(extents: &[usize], from: &[u8], source: &Layout, to: &mut [u8], target: &Layout, size: usize) {
     let (extents, source, target) = collapse(extents, source, target);
     let length = extents.last().copied().unwrap_or(1);
-    let (step_in, step_out) = (source.strides.last().copied().unwrap_or(1), target.strides.last().copied().unwrap_or(1));
+    let (step_in, step_out) =
+        (source.strides.last().copied().unwrap_or(1), target.strides.last().copied().unwrap_or(1));
     for_each_row(&extents, &source, &target, |a, b| {
         if step_in == 1 && step_out == 1 {
-            if let (Some(row), Some(out)) = (from.get(a * size..(a + length) * size), to.get_mut(b * size..(b + length) * size)) {
+            if let (Some(row), Some(out)) =
+                (from.get(a * size..(a + length) * size), to.get_mut(b * size..(b + length) * size))
+            {
                 out.copy_from_slice(row);
             }
             return;
@@ -112,7 +119,10 @@ pub(crate) fn copy_box(extents: &[usize], from: &[u8], source: &Layout, to: &mut
             8 => copy_strided::<8>(row, step_in, out, step_out, length),
             _ => {
                 for i in 0..length {
-                    if let (Some(x), Some(y)) = (row.get(i * step_in * size..(i * step_in + 1) * size), out.get_mut(i * step_out * size..(i * step_out + 1) * size)) {
+                    if let (Some(x), Some(y)) = (
+                        row.get(i * step_in * size..(i * step_in + 1) * size),
+                        out.get_mut(i * step_out * size..(i * step_out + 1) * size),
+                    ) {
                         y.copy_from_slice(x);
                     }
                 }
@@ -156,7 +166,8 @@ pub(crate) fn fill(to: &mut [u8], element: &[u8]) {
 /// Positions (source, target) of every element of a box, for elements that have lengths of their own.
 pub(crate) fn for_each_cell(extents: &[usize], source: &Layout, target: &Layout, mut cell: impl FnMut(usize, usize)) {
     let length = extents.last().copied().unwrap_or(1);
-    let (step_in, step_out) = (source.strides.last().copied().unwrap_or(1), target.strides.last().copied().unwrap_or(1));
+    let (step_in, step_out) =
+        (source.strides.last().copied().unwrap_or(1), target.strides.last().copied().unwrap_or(1));
     for_each_row(extents, source, target, |a, b| (0..length).for_each(|i| cell(a + i * step_in, b + i * step_out)));
 }
 
@@ -187,7 +198,14 @@ mod tests {
         let wide = Layout { offset: 0, strides: strides(&[3, 9]) };
         assert_eq!(collapse(&[3, 4], &a, &wide).0, [3, 4]);
         let mut to = vec![0u8; 4];
-        copy_box(&[], &[1, 2, 3, 4], &Layout { offset: 0, strides: vec![] }, &mut to, &Layout { offset: 0, strides: vec![] }, 4);
+        copy_box(
+            &[],
+            &[1, 2, 3, 4],
+            &Layout { offset: 0, strides: vec![] },
+            &mut to,
+            &Layout { offset: 0, strides: vec![] },
+            4,
+        );
         assert_eq!(to, [1, 2, 3, 4]);
     }
 

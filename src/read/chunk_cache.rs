@@ -58,7 +58,9 @@ impl ChunkCache {
             self.bytes -= old.bytes();
         }
         while self.bytes > MAX_BYTES && self.chunks.len() > 1 {
-            let Some(oldest) = self.chunks.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone()) else { return };
+            let Some(oldest) = self.chunks.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone()) else {
+                return;
+            };
             if let Some((_, old)) = self.chunks.remove(&oldest) {
                 self.bytes -= old.bytes();
             }

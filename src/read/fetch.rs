@@ -17,7 +17,13 @@ pub(crate) struct LocalFiles {
 
 impl LocalFiles {
     /// The whole file, or the part `range` of it; `None` where it does not exist. More than `limit` bytes are refused before they are read.
-    pub(crate) fn read(&mut self, key: &str, path: &Path, range: Option<ByteRange>, limit: u64) -> Result<Option<&[u8]>> {
+    pub(crate) fn read(
+        &mut self,
+        key: &str,
+        path: &Path,
+        range: Option<ByteRange>,
+        limit: u64,
+    ) -> Result<Option<&[u8]>> {
         let Some(range) = self.locate(key, path, range)? else { return Ok(None) };
         let length = range.end.saturating_sub(range.start);
         let Some(length) = usize::try_from(length).ok().filter(|_| length <= limit) else {
@@ -34,7 +40,13 @@ impl LocalFiles {
     }
 
     /// The same straight into `out`, which has to have the length of what is read; `false` where the file does not exist.
-    pub(crate) fn read_into(&mut self, key: &str, path: &Path, range: Option<ByteRange>, out: &mut [u8]) -> Result<bool> {
+    pub(crate) fn read_into(
+        &mut self,
+        key: &str,
+        path: &Path,
+        range: Option<ByteRange>,
+        out: &mut [u8],
+    ) -> Result<bool> {
         let Some(range) = self.locate(key, path, range)? else { return Ok(false) };
         let length = range.end.saturating_sub(range.start);
         if length != out.len() as u64 {
@@ -56,7 +68,10 @@ impl LocalFiles {
             Some(ByteRange::Suffix(n)) => size.saturating_sub(n)..size,
         };
         if range.end > size {
-            return Err(failure(key, format!("it has {size} bytes and bytes {}..{} are needed", range.start, range.end)));
+            return Err(failure(
+                key,
+                format!("it has {size} bytes and bytes {}..{} are needed", range.start, range.end),
+            ));
         }
         Ok(Some(range))
     }

@@ -87,7 +87,10 @@ impl GridReader {
         }
         if !columns.iter().any(|c| c.role == Role::Data) {
             let reasons = left_out.iter().map(|l| format!("`{}`: {}", l.name, l.reason)).collect::<Vec<_>>().join("; ");
-            return Err(Error::Ambiguous(format!("no data variable of dimensions ({}) can be read: {reasons}", grid.dims.join(", "))));
+            return Err(Error::Ambiguous(format!(
+                "no data variable of dimensions ({}) can be read: {reasons}",
+                grid.dims.join(", ")
+            )));
         }
         let schema = Arc::new(Schema::new(columns.iter().map(|c| Arc::clone(&c.field)).collect::<Vec<_>>()));
         Ok(Self { sizes: grid.sizes.clone(), columns, schema, left_out })
@@ -103,12 +106,26 @@ impl GridReader {
         let projected = projection.iter().filter_map(|i| self.columns.get(*i)).filter(|c| c.role == Role::Data);
         let heaviest = projected.filter_map(|c| Some((c, c.chunk_bytes()?))).max_by_key(|(_, bytes)| *bytes)?.0;
         let ColumnSource::Array(array) = &heaviest.source else { return None };
-        Some(array.order.iter().filter_map(|axis| array.reader.chunk_grid().0.get(*axis)).take(self.sizes.len()).cloned().collect())
+        Some(
+            array
+                .order
+                .iter()
+                .filter_map(|axis| array.reader.chunk_grid().0.get(*axis))
+                .take(self.sizes.len())
+                .cloned()
+                .collect(),
+        )
     }
 }
 
 impl ColumnReader {
-    async fn open(store: &Arc<dyn ReadableStore>, column: &Column, grid: &Grid, options: &ZarrOptions, context: &mut ReadContext) -> Result<Self> {
+    async fn open(
+        store: &Arc<dyn ReadableStore>,
+        column: &Column,
+        grid: &Grid,
+        options: &ZarrOptions,
+        context: &mut ReadContext,
+    ) -> Result<Self> {
         let mut encoding = column.encoding(options)?;
         let mut axes = column.axes.clone();
         axes.sort_unstable();
@@ -118,11 +135,18 @@ impl ColumnReader {
                 let mut order: Vec<usize> = (0..column.axes.len()).collect();
                 order.sort_by_key(|axis| column.axes.get(*axis).copied());
                 order.extend(variable.trailing.is_some().then_some(column.axes.len()));
-                ColumnSource::Array(Box::new(EncodedArray { variable: variable.clone(), reader, encoding: encoding.clone(), order, kept: OnceCell::new() }))
+                ColumnSource::Array(Box::new(EncodedArray {
+                    variable: variable.clone(),
+                    reader,
+                    encoding: encoding.clone(),
+                    order,
+                    kept: OnceCell::new(),
+                }))
             }
             _ => ColumnSource::Index,
         };
-        let mut reader = Self { role: column.role, axes, field: Arc::new(field(column, None, &grid.dims, false)), source };
+        let mut reader =
+            Self { role: column.role, axes, field: Arc::new(field(column, None, &grid.dims, false)), source };
         let nullable = reader.prepare(context).await?;
         if let ColumnSource::Array(array) = &reader.source {
             encoding = Some(array.encoding.clone());
@@ -187,8 +211,12 @@ impl ColumnReader {
                 Ok(Values { array, offset: 0, strides: vec![1] })
             }
             ColumnSource::Array(array) if self.role != Role::Data && array.is_kept() => {
-                let whole = array.kept.get_or_try_init(|| async { array.load(context).await.map_err(|e| array.error(e)) }).await?;
-                let shape: Vec<usize> = array.order.iter().filter_map(|a| array.variable.shape.get(*a)).map(|n| to_usize(*n)).collect();
+                let whole = array
+                    .kept
+                    .get_or_try_init(|| async { array.load(context).await.map_err(|e| array.error(e)) })
+                    .await?;
+                let shape: Vec<usize> =
+                    array.order.iter().filter_map(|a| array.variable.shape.get(*a)).map(|n| to_usize(*n)).collect();
                 let strides = super::cells::strides(&shape);
                 let offset = ranges.iter().zip(&strides).map(|(r, s)| to_usize(r.start) * s).sum();
                 Ok(Values { array: Arc::clone(whole), offset, strides })
@@ -220,7 +248,8 @@ impl EncodedArray {
 
     /// All values.
     async fn load(&self, context: &mut ReadContext) -> Result<ArrayRef, ReadError> {
-        let whole: Vec<Range<u64>> = self.order.iter().filter_map(|a| self.variable.shape.get(*a)).map(|n| 0..*n).collect();
+        let whole: Vec<Range<u64>> =
+            self.order.iter().filter_map(|a| self.variable.shape.get(*a)).map(|n| 0..*n).collect();
         self.read(&whole, context).await
     }
 
@@ -240,7 +269,9 @@ impl EncodedArray {
         }
         to_arrow(region, &self.encoding, &context.pool).map_err(|e| match e {
             ValueError::NotGregorian => ReadError::NotGregorian,
-            ValueError::Other(reason) => ReadError::Other(Error::Unsupported { array: self.variable.array.path.clone(), reason }),
+            ValueError::Other(reason) => {
+                ReadError::Other(Error::Unsupported { array: self.variable.array.path.clone(), reason })
+            }
         })
     }
 

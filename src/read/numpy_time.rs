@@ -11,7 +11,9 @@ const DAY: i128 = 86_400_000_000_000;
 /// A clause, where the target cannot hold the instant.
 pub(crate) fn timestamp(ticks: i64, unit: NumpyUnit, scale: u32, target: TimeUnit) -> Result<i64, String> {
     let units = i128::from(ticks) * i128::from(scale);
-    instant(units, unit, target).ok_or_else(|| format!("datetime64 value {ticks} is outside the range of its timestamps; choose another option `time_unit`"))
+    instant(units, unit, target).ok_or_else(|| {
+        format!("datetime64 value {ticks} is outside the range of its timestamps; choose another option `time_unit`")
+    })
 }
 
 fn instant(units: i128, unit: NumpyUnit, target: TimeUnit) -> Option<i64> {

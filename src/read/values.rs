@@ -5,8 +5,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryBuilder, BooleanArray, PrimitiveArray, StringViewBuilder, StructArray};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DurationNanosecondType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit as ArrowUnit, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, DurationNanosecondType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimeUnit as ArrowUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use bytemuck::Pod;
 
@@ -56,7 +57,9 @@ pub(crate) fn to_arrow(region: Region, encoding: &Encoding, pool: &Arc<BufferPoo
         Kind::DateTime { unit, scale, target } => {
             let ticks: &[i64] = typed(&cells);
             let nulls = null_where(ticks, |t| *t == i64::MIN, undefined);
-            let values = mapped(pool, ticks, |t| if t == i64::MIN { Ok(0) } else { numpy_time::timestamp(t, *unit, *scale, *target).map_err(other) })?;
+            let values = mapped(pool, ticks, |t| {
+                if t == i64::MIN { Ok(0) } else { numpy_time::timestamp(t, *unit, *scale, *target).map_err(other) }
+            })?;
             Ok(timestamps(values, crate::dataset::cf::arrow_unit(*target), nulls))
         }
         _ => numbers(cells, encoding, undefined, pool),
@@ -65,11 +68,17 @@ pub(crate) fn to_arrow(region: Region, encoding: &Encoding, pool: &Arc<BufferPoo
 
 /// Dispatch on the stored number type.
 #[expect(clippy::cognitive_complexity, reason = "one arm a type, all alike")]
-fn numbers(cells: PooledBuffer, encoding: &Encoding, undefined: Option<&[u8]>, pool: &Arc<BufferPool>) -> Result<ArrayRef> {
+fn numbers(
+    cells: PooledBuffer,
+    encoding: &Encoding,
+    undefined: Option<&[u8]>,
+    pool: &Arc<BufferPool>,
+) -> Result<ArrayRef> {
     macro_rules! integer {
         ($native:ty, $arrow:ty, $wide:ty) => {{
             let values: &[$native] = typed(&cells);
-            let missing: Vec<$native> = encoding.missing.integers.iter().filter_map(|m| <$native>::try_from(*m).ok()).collect();
+            let missing: Vec<$native> =
+                encoding.missing.integers.iter().filter_map(|m| <$native>::try_from(*m).ok()).collect();
             let not_a_time = matches!(encoding.stored, DataType::TimeDelta64 { .. }).then(|| <$native>::MIN);
             let nulls = match (missing.as_slice(), not_a_time) {
                 ([], None) => nulls(undefined),
@@ -133,7 +142,11 @@ fn primitive<T: ArrowPrimitiveType>(cells: PooledBuffer, nulls: Option<NullBuffe
 }
 
 /// A value for each cell, in memory of the pool.
-fn mapped<A: Copy, B: Pod + arrow::datatypes::ArrowNativeType>(pool: &Arc<BufferPool>, cells: &[A], mut value: impl FnMut(A) -> Result<B>) -> Result<ScalarBuffer<B>> {
+fn mapped<A: Copy, B: Pod + arrow::datatypes::ArrowNativeType>(
+    pool: &Arc<BufferPool>,
+    cells: &[A],
+    mut value: impl FnMut(A) -> Result<B>,
+) -> Result<ScalarBuffer<B>> {
     let mut out = pool.take(size_of_val(cells) / size_of::<A>().max(1) * size_of::<B>());
     let values: &mut [B] = bytemuck::try_cast_slice_mut(out.bytes_mut()).unwrap_or_default();
     for (slot, cell) in values.iter_mut().zip(cells) {
@@ -200,28 +213,50 @@ impl Number for f64 {
 }
 
 /// CF packing: two roundings, as numpy makes them, never a fused one.
-fn packed<T: Number>(pool: &Arc<BufferPool>, values: &[T], nulls: Option<NullBuffer>, scale: f64, offset: f64) -> Result<ArrayRef> {
+fn packed<T: Number>(
+    pool: &Arc<BufferPool>,
+    values: &[T],
+    nulls: Option<NullBuffer>,
+    scale: f64,
+    offset: f64,
+) -> Result<ArrayRef> {
     let values = mapped(pool, values, |v| Ok(v.to_f64() * scale + offset))?;
     Ok(Arc::new(PrimitiveArray::<Float64Type>::new(values, nulls)))
 }
 
-fn widened<T: Number, W: ArrowPrimitiveType>(pool: &Arc<BufferPool>, values: &[T], nulls: Option<NullBuffer>) -> Result<ArrayRef>
+fn widened<T: Number, W: ArrowPrimitiveType>(
+    pool: &Arc<BufferPool>,
+    values: &[T],
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef>
 where
     W::Native: Pod + From<T>,
 {
     Ok(Arc::new(PrimitiveArray::<W>::new(mapped(pool, values, |v| Ok(W::Native::from(v)))?, nulls)))
 }
 
-fn times<T: Number>(pool: &Arc<BufferPool>, values: &[T], nulls: Option<NullBuffer>, encoding: &TimeEncoding, as_text: bool) -> Result<ArrayRef> {
+fn times<T: Number>(
+    pool: &Arc<BufferPool>,
+    values: &[T],
+    nulls: Option<NullBuffer>,
+    encoding: &TimeEncoding,
+    as_text: bool,
+) -> Result<ArrayRef> {
     let is_null = |i: usize| nulls.as_ref().is_some_and(|n| n.is_null(i));
-    let outside = |v: T| other(format!("time {} is outside the range of its type; mask it with `_FillValue` or read the numbers with option `decode_times` = `false`", v.to_f64()));
+    let outside = |v: T| {
+        other(format!(
+            "time {} is outside the range of its type; mask it with `_FillValue` or read the numbers with option `decode_times` = `false`",
+            v.to_f64()
+        ))
+    };
     if as_text {
         let mut out = StringViewBuilder::with_capacity(values.len());
         for (i, v) in values.iter().enumerate() {
             if is_null(i) {
                 out.append_null();
             } else {
-                let label = v.to_integer().map_or_else(|| encoding.text_from_float(v.to_f64()), |n| encoding.text_from_int(n));
+                let label =
+                    v.to_integer().map_or_else(|| encoding.text_from_float(v.to_f64()), |n| encoding.text_from_int(n));
                 out.append_value(label.ok_or_else(|| outside(*v))?);
             }
         }
@@ -234,7 +269,9 @@ fn times<T: Number>(pool: &Arc<BufferPool>, values: &[T], nulls: Option<NullBuff
         if null {
             return Ok(0i64);
         }
-        let label = v.to_integer().map_or_else(|| encoding.timestamp_from_float(v.to_f64()), |n| encoding.timestamp_from_int(n));
+        let label = v
+            .to_integer()
+            .map_or_else(|| encoding.timestamp_from_float(v.to_f64()), |n| encoding.timestamp_from_int(n));
         match label {
             Some(TimestampLabel::Timestamp(t)) => Ok(t),
             Some(TimestampLabel::NotGregorian) => Err(ValueError::NotGregorian),
@@ -253,7 +290,12 @@ fn timestamps(values: ScalarBuffer<i64>, unit: ArrowUnit, nulls: Option<NullBuff
     }
 }
 
-fn durations<T: Number>(pool: &Arc<BufferPool>, values: &[T], nulls: Option<NullBuffer>, step: i64) -> Result<ArrayRef> {
+fn durations<T: Number>(
+    pool: &Arc<BufferPool>,
+    values: &[T],
+    nulls: Option<NullBuffer>,
+    step: i64,
+) -> Result<ArrayRef> {
     let mut i = 0;
     let values = mapped(pool, values, |v| {
         let null = nulls.as_ref().is_some_and(|n| n.is_null(i));
@@ -271,8 +313,17 @@ fn durations<T: Number>(pool: &Arc<BufferPool>, values: &[T], nulls: Option<Null
 }
 
 /// NULL where a float is a mark of `encoding`, or NaN where that is missing. `rounded`: a mark in the stored type, which holds it exactly.
-#[expect(clippy::eq_op, clippy::needless_bitwise_bool, reason = "marks are equal or not, NaN alone differs from itself, and both compile to vector code")]
-fn null_floats<T: Number>(values: &[T], encoding: &Encoding, undefined: Option<&[u8]>, rounded: impl Fn(f64) -> T) -> Option<NullBuffer> {
+#[expect(
+    clippy::eq_op,
+    clippy::needless_bitwise_bool,
+    reason = "marks are equal or not, NaN alone differs from itself, and both compile to vector code"
+)]
+fn null_floats<T: Number>(
+    values: &[T],
+    encoding: &Encoding,
+    undefined: Option<&[u8]>,
+    rounded: impl Fn(f64) -> T,
+) -> Option<NullBuffer> {
     let is_time = matches!(encoding.kind, Kind::Time { .. } | Kind::Duration { .. });
     let nan = encoding.nan_is_missing || encoding.missing.floats.iter().any(|m| m.is_nan());
     let marks: Vec<T> = encoding.missing.floats.iter().filter(|m| !m.is_nan()).map(|m| rounded(*m)).collect();
@@ -300,7 +351,8 @@ fn null_where<T>(values: &[T], is_missing: impl Fn(&T) -> bool, undefined: Optio
     if !any {
         return nulls(undefined);
     }
-    let word = |cells: &[T]| cells.iter().enumerate().fold(0u64, |word, (i, v)| word | (u64::from(!is_missing(v)) << i));
+    let word =
+        |cells: &[T]| cells.iter().enumerate().fold(0u64, |word, (i, v)| word | (u64::from(!is_missing(v)) << i));
     let words: Vec<u64> = values.chunks(64).map(word).collect();
     let valid = BooleanBuffer::new(Buffer::from_vec(words), 0, values.len());
     Some(NullBuffer::new(match nulls(undefined) {
@@ -338,7 +390,8 @@ fn trim_nul(bytes: &[u8]) -> &[u8] {
 /// UTF-32 of this machine's byte order; what is no character becomes U+FFFD.
 fn utf32(bytes: &[u8]) -> String {
     let (units, _) = bytes.as_chunks::<4>();
-    let text: String = units.iter().map(|u| char::from_u32(u32::from_ne_bytes(*u)).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    let text: String =
+        units.iter().map(|u| char::from_u32(u32::from_ne_bytes(*u)).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
     text.trim_end_matches('\0').to_owned()
 }
 
@@ -371,9 +424,17 @@ fn binary<'a>(elements: impl Iterator<Item = &'a [u8]>, undefined: Option<&[u8]>
 fn structure(bytes: &[u8], stored: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     let fields = struct_fields(stored);
     let arrays: Vec<ArrayRef> = match stored {
-        DataType::Complex64 => vec![raw_field(bytes, 8, 0, &DataType::Float32, Endian::NATIVE)?, raw_field(bytes, 8, 4, &DataType::Float32, Endian::NATIVE)?],
-        DataType::Complex128 => vec![raw_field(bytes, 16, 0, &DataType::Float64, Endian::NATIVE)?, raw_field(bytes, 16, 8, &DataType::Float64, Endian::NATIVE)?],
-        DataType::Struct(members, size) => members.iter().map(|m| raw_field(bytes, *size, m.offset, &m.data_type, m.endian)).collect::<Result<_>>()?,
+        DataType::Complex64 => vec![
+            raw_field(bytes, 8, 0, &DataType::Float32, Endian::NATIVE)?,
+            raw_field(bytes, 8, 4, &DataType::Float32, Endian::NATIVE)?,
+        ],
+        DataType::Complex128 => vec![
+            raw_field(bytes, 16, 0, &DataType::Float64, Endian::NATIVE)?,
+            raw_field(bytes, 16, 8, &DataType::Float64, Endian::NATIVE)?,
+        ],
+        DataType::Struct(members, size) => {
+            members.iter().map(|m| raw_field(bytes, *size, m.offset, &m.data_type, m.endian)).collect::<Result<_>>()?
+        }
         _ => Vec::new(),
     };
     StructArray::try_new(fields, arrays, nulls).map(|a| Arc::new(a) as ArrayRef).map_err(|e| other(e.to_string()))
@@ -397,7 +458,9 @@ fn raw_array(bytes: &[u8], stored: &DataType) -> Result<ArrayRef> {
     where
         T::Native: Pod,
     {
-        Arc::new(PrimitiveArray::<T>::from_iter_values(bytes.chunks_exact(size_of::<T::Native>()).map(bytemuck::pod_read_unaligned)))
+        Arc::new(PrimitiveArray::<T>::from_iter_values(
+            bytes.chunks_exact(size_of::<T::Native>()).map(bytemuck::pod_read_unaligned),
+        ))
     }
     Ok(match stored {
         DataType::Bool => Arc::new(BooleanArray::new(bits(bytes), None)),
@@ -419,7 +482,9 @@ fn raw_array(bytes: &[u8], stored: &DataType) -> Result<ArrayRef> {
             let halves = bytes.chunks_exact(2).map(|b| half::bf16::from_bits(bytemuck::pod_read_unaligned(b)).to_f32());
             Arc::new(PrimitiveArray::<Float32Type>::from_iter_values(halves))
         }
-        DataType::FixedBytes(_) | DataType::FixedUtf32(_) | DataType::String => fixed_text(bytes, stored, &Missing::default(), None),
+        DataType::FixedBytes(_) | DataType::FixedUtf32(_) | DataType::String => {
+            fixed_text(bytes, stored, &Missing::default(), None)
+        }
         DataType::Raw(_) | DataType::Bytes => binary(elements(bytes, stored), None),
         DataType::Complex64 | DataType::Complex128 | DataType::Struct(..) => structure(bytes, stored, None)?,
     })

@@ -35,7 +35,9 @@ impl DimensionChunks {
     pub(crate) fn chunk_of(&self, index: u64) -> u64 {
         match &self.cuts {
             Cuts::Regular(length) => index / length,
-            Cuts::Irregular(bounds) => u64::try_from(bounds.partition_point(|b| *b <= index).saturating_sub(1)).unwrap_or(u64::MAX),
+            Cuts::Irregular(bounds) => {
+                u64::try_from(bounds.partition_point(|b| *b <= index).saturating_sub(1)).unwrap_or(u64::MAX)
+            }
         }
     }
 
@@ -53,7 +55,9 @@ impl DimensionChunks {
     pub(crate) fn stored_length(&self, chunk: u64) -> u64 {
         match &self.cuts {
             Cuts::Regular(length) => *length,
-            Cuts::Irregular(bounds) => bound(bounds, chunk.saturating_add(1)).unwrap_or(self.size).saturating_sub(self.start(chunk)),
+            Cuts::Irregular(bounds) => {
+                bound(bounds, chunk.saturating_add(1)).unwrap_or(self.size).saturating_sub(self.start(chunk))
+            }
         }
     }
 

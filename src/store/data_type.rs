@@ -129,7 +129,12 @@ impl DataType {
             Self::Bool | Self::Int8 | Self::UInt8 => 1,
             Self::Int16 | Self::UInt16 | Self::Float16 | Self::BFloat16 => 2,
             Self::Int32 | Self::UInt32 | Self::Float32 => 4,
-            Self::Int64 | Self::UInt64 | Self::Float64 | Self::Complex64 | Self::DateTime64 { .. } | Self::TimeDelta64 { .. } => 8,
+            Self::Int64
+            | Self::UInt64
+            | Self::Float64
+            | Self::Complex64
+            | Self::DateTime64 { .. }
+            | Self::TimeDelta64 { .. } => 8,
             Self::Complex128 => 16,
             Self::FixedBytes(n) | Self::Raw(n) | Self::Struct(_, n) => *n,
             Self::FixedUtf32(n) => n.checked_mul(4)?,

@@ -87,7 +87,9 @@ fn structure(fields: Vec<(String, DataType, Endian)>) -> Result<DataType, String
         if out.iter().any(|f| f.name == name) {
             return Err(format!("field `{name}` of a structured data type stands twice"));
         }
-        let size = data_type.fixed_size().ok_or_else(|| format!("field `{name}` of a structured data type has no fixed size"))?;
+        let size = data_type
+            .fixed_size()
+            .ok_or_else(|| format!("field `{name}` of a structured data type has no fixed size"))?;
         out.push(StructField { name, data_type, offset, endian });
         offset = offset.checked_add(size).ok_or("a structured data type is too large")?;
     }
@@ -144,10 +146,16 @@ pub(crate) fn parse_v3(data_type: &Value, endian: Endian) -> Result<DataType, St
         other => format!("data type {other} is not supported"),
     };
     let configuration = |key: &str| data_type.get("configuration").and_then(|c| c.get(key));
-    let length = || configuration("length_bytes").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok()).ok_or_else(unsupported);
+    let length = || {
+        configuration("length_bytes")
+            .and_then(Value::as_u64)
+            .and_then(|n| usize::try_from(n).ok())
+            .ok_or_else(unsupported)
+    };
     let unit = || {
         let unit = configuration("unit").and_then(Value::as_str).and_then(unit_name);
-        let scale = configuration("scale_factor").map_or(Some(1), |s| s.as_u64().and_then(|s| u32::try_from(s).ok()).filter(|s| *s > 0));
+        let scale = configuration("scale_factor")
+            .map_or(Some(1), |s| s.as_u64().and_then(|s| u32::try_from(s).ok()).filter(|s| *s > 0));
         unit.zip(scale).ok_or_else(unsupported)
     };
     Ok(match name {
@@ -217,9 +225,23 @@ mod tests {
         let parse = |v| parse_v2(&v, Some("vlen-utf8"));
         assert_eq!(parse(json!("<f4")), Ok((DataType::Float32, Some(Endian::Little))));
         assert_eq!(parse(json!("|S5")), Ok((DataType::FixedBytes(5), None)));
-        assert_eq!(parse(json!(">M8[25ns]")), Ok((DataType::DateTime64 { unit: NumpyUnit::Nanosecond, scale: 25 }, Some(Endian::Big))));
+        assert_eq!(
+            parse(json!(">M8[25ns]")),
+            Ok((DataType::DateTime64 { unit: NumpyUnit::Nanosecond, scale: 25 }, Some(Endian::Big)))
+        );
         assert_eq!(parse(json!("|O")), Ok((DataType::String, None)));
-        for bad in [json!("f4"), json!("<f3"), json!("<M8[0s]"), json!("<M8[s"), json!(""), json!("|S-1"), json!(4), json!([]), json!([["a"]]), json!("é")] {
+        for bad in [
+            json!("f4"),
+            json!("<f3"),
+            json!("<M8[0s]"),
+            json!("<M8[s"),
+            json!(""),
+            json!("|S-1"),
+            json!(4),
+            json!([]),
+            json!([["a"]]),
+            json!("é"),
+        ] {
             assert!(parse(bad.clone()).is_err(), "{bad}");
         }
     }
@@ -228,15 +250,27 @@ mod tests {
     fn structures_keep_the_byte_order_of_each_field() {
         let (t, _) = parse_v2(&json!([["flux", ">f4"], ["mask", "<i4"]]), None).unwrap();
         let DataType::Struct(fields, 8) = t else { panic!("{t:?}") };
-        assert_eq!(fields.iter().map(|f| (f.offset, f.endian)).collect::<Vec<_>>(), [(0, Endian::Big), (4, Endian::Little)]);
+        assert_eq!(
+            fields.iter().map(|f| (f.offset, f.endian)).collect::<Vec<_>>(),
+            [(0, Endian::Big), (4, Endian::Little)]
+        );
     }
 
     #[test]
     fn v3_types() {
         let parse = |v| parse_v3(&v, Endian::Little);
         assert_eq!(parse(json!("r24")), Ok(DataType::Raw(3)));
-        assert_eq!(parse(json!({"name": "fixed_length_utf32", "configuration": {"length_bytes": 12}})), Ok(DataType::FixedUtf32(3)));
-        for bad in [json!("r7"), json!("float8_e5m2"), json!({"name": "raw_bytes"}), json!({"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 0}}), json!(null)] {
+        assert_eq!(
+            parse(json!({"name": "fixed_length_utf32", "configuration": {"length_bytes": 12}})),
+            Ok(DataType::FixedUtf32(3))
+        );
+        for bad in [
+            json!("r7"),
+            json!("float8_e5m2"),
+            json!({"name": "raw_bytes"}),
+            json!({"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 0}}),
+            json!(null),
+        ] {
             assert!(parse(bad.clone()).is_err(), "{bad}");
         }
     }

@@ -189,7 +189,10 @@ mod tests {
         assert_eq!(ok(json!([1, "NaN"]), DataType::Complex64)[..4], 1f32.to_ne_bytes());
         assert_eq!(ok(json!("YWI="), DataType::FixedBytes(3)), b"ab\0");
         assert_eq!(ok(json!(0), DataType::String), b"");
-        assert_eq!(ok(json!("NaT"), DataType::DateTime64 { unit: crate::store::data_type::NumpyUnit::Day, scale: 1 }), i64::MIN.to_ne_bytes());
+        assert_eq!(
+            ok(json!("NaT"), DataType::DateTime64 { unit: crate::store::data_type::NumpyUnit::Day, scale: 1 }),
+            i64::MIN.to_ne_bytes()
+        );
         assert_eq!(parse(&json!(null), &DataType::Int8), Ok(None));
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct Hierarchy {
 
 /// Groups and arrays looked at when listing, so that a tree without end stops.
 const MAX_NODES: usize = 100_000;
+/// Consolidated metadata of format 2.
+const ZMETADATA: &str = ".zmetadata";
 /// Requests in flight while listing.
 const CONCURRENCY: usize = 32;
 
@@ -49,33 +51,30 @@ impl Hierarchy {
     /// Open the root of `store`; `None` where there is neither a group nor an array.
     pub(crate) async fn open(store: Arc<dyn ReadableStore>, options: OpenOptions) -> Result<Option<Self>> {
         let consolidated_v2 = async {
-            if options.consolidated == Some(false) || options.zarr_format == Some(3) {
-                return Ok(None);
-            }
-            document(store.as_ref(), ".zmetadata").await
+            let wanted = options.consolidated != Some(false) && options.zarr_format != Some(3);
+            if wanted { store.get(ZMETADATA).await } else { Ok(None) }
         };
-        let (root, consolidated_v2) = futures::try_join!(node(store.as_ref(), "", options.zarr_format), consolidated_v2)?;
-        let mut hierarchy = Self { store, options, nodes: Vec::new(), complete: false };
-        match root {
-            Some(Found { node, consolidated: Some(all) }) if options.consolidated != Some(false) => {
-                hierarchy.nodes.push((String::new(), node));
-                hierarchy.nodes.extend(consolidated_v3(&all)?);
-                hierarchy.complete = true;
+        let (root, consolidated_v2) =
+            futures::try_join!(node(store.as_ref(), "", options.zarr_format), consolidated_v2)?;
+        let is_v3 = root.as_ref().is_some_and(|found| found.is_v3);
+        let (nodes, complete) = match (root, consolidated_v2) {
+            (Some(Found { node, consolidated: Some(all), .. }), _) if options.consolidated != Some(false) => {
+                let root = std::iter::once((String::new(), node));
+                (root.chain(consolidated_v3(&all)?).collect(), true)
             }
-            _ if consolidated_v2.is_some() => {
-                hierarchy.nodes = consolidated_v2.map(|d| nodes_of_zmetadata(&d)).transpose()?.unwrap_or_default();
-                hierarchy.complete = true;
-            }
-            Some(Found { node, .. }) => {
+            (_, Some(all)) if !is_v3 => (nodes_of_zmetadata(&parse(ZMETADATA, &all)?)?, true),
+            (Some(Found { node, .. }), _) => {
                 if options.consolidated == Some(true) && matches!(node, Node::Group(_)) {
-                    return Err(Error::Option { option: "consolidated".into(), reason: "the store has no consolidated metadata; leave the option out to find arrays by listing".into() });
+                    let reason =
+                        "the store has no consolidated metadata; leave the option out to find arrays by listing";
+                    return Err(Error::Option { option: "consolidated".into(), reason: reason.into() });
                 }
-                hierarchy.complete = matches!(node, Node::Array { .. });
-                hierarchy.nodes.push((String::new(), node));
+                let complete = matches!(node, Node::Array { .. });
+                (vec![(String::new(), node)], complete)
             }
-            None => return Ok(None),
-        }
-        Ok(Some(hierarchy))
+            (None, _) => return Ok(None),
+        };
+        Ok(Some(Self { store, options, nodes, complete }))
     }
 
     /// The node at `path`, asked for where it is not known yet.
@@ -117,7 +116,9 @@ impl Hierarchy {
                 found.push(group.clone());
             }
             if seen < MAX_NODES {
-                todo.extend(children.iter().filter(|(_, n)| matches!(n, Node::Group(_))).map(|(name, _)| join(&group, name)));
+                todo.extend(
+                    children.iter().filter(|(_, n)| matches!(n, Node::Group(_))).map(|(name, _)| join(&group, name)),
+                );
             }
         }
         found.sort();
@@ -134,19 +135,26 @@ fn child_name<'a>(group: &str, path: &'a str) -> Option<&'a str> {
 /// A node and, of a format 3 group, the consolidated metadata in it.
 struct Found {
     node: Node,
+    is_v3: bool,
     consolidated: Option<Value>,
 }
 
 async fn document(store: &dyn ReadableStore, key: &str) -> Result<Option<Value>> {
-    let Some(bytes) = store.get(key).await? else { return Ok(None) };
-    json::parse(&bytes).map(Some).map_err(|reason| Error::Metadata { node: key.to_owned(), reason })
+    store.get(key).await?.map(|bytes| parse(key, &bytes)).transpose()
+}
+
+fn parse(key: &str, bytes: &[u8]) -> Result<Value> {
+    json::parse(bytes).map_err(|reason| Error::Metadata { node: key.to_owned(), reason })
 }
 
 /// Ask for a node in every format that is allowed, at once.
 async fn node(store: &dyn ReadableStore, path: &str, format: Option<u8>) -> Result<Option<Found>> {
-    let read = |name: &'static str, wanted: bool| async move { if wanted { document(store, &join(path, name)).await } else { Ok(None) } };
+    let read = |name: &'static str, wanted: bool| async move {
+        if wanted { document(store, &join(path, name)).await } else { Ok(None) }
+    };
     let (v2, v3) = (format != Some(3), format != Some(2));
-    let (zarr_json, zarray, zgroup, zattrs) = futures::try_join!(read("zarr.json", v3), read(".zarray", v2), read(".zgroup", v2), read(".zattrs", v2))?;
+    let (zarr_json, zarray, zgroup, zattrs) =
+        futures::try_join!(read("zarr.json", v3), read(".zarray", v2), read(".zgroup", v2), read(".zattrs", v2))?;
     if let Some(document) = zarr_json {
         return node_v3(&join(path, "zarr.json"), document).map(Some);
     }
@@ -156,16 +164,19 @@ async fn node(store: &dyn ReadableStore, path: &str, format: Option<u8>) -> Resu
         (None, Some(_)) => Node::Group(attributes),
         (None, None) => return Ok(None),
     };
-    Ok(Some(Found { node, consolidated: None }))
+    Ok(Some(Found { node, is_v3: false, consolidated: None }))
 }
 
 fn node_v3(key: &str, mut document: Value) -> Result<Found> {
     match document.get("node_type").and_then(Value::as_str) {
         Some("group") => {
             let consolidated = document.get_mut("consolidated_metadata").map(Value::take).filter(|c| !c.is_null());
-            Ok(Found { node: Node::Group(object(document.get_mut("attributes").map(Value::take))), consolidated })
+            let node = Node::Group(object(document.get_mut("attributes").map(Value::take)));
+            Ok(Found { node, is_v3: true, consolidated })
         }
-        Some("array") => Ok(Found { node: Node::Array { document, attributes: Map::new() }, consolidated: None }),
+        Some("array") => {
+            Ok(Found { node: Node::Array { document, attributes: Map::new() }, is_v3: true, consolidated: None })
+        }
         _ => Err(Error::Metadata { node: key.to_owned(), reason: "`node_type` is neither `group` nor `array`".into() }),
     }
 }
@@ -184,15 +195,23 @@ fn is_plain(path: &str) -> bool {
 
 fn consolidated_v3(all: &Value) -> Result<Vec<(String, Node)>> {
     let metadata = all.get("metadata").and_then(Value::as_object);
-    let metadata = metadata.ok_or_else(|| Error::Metadata { node: "zarr.json".into(), reason: "`consolidated_metadata` has no `metadata`".into() })?;
+    let metadata = metadata.ok_or_else(|| Error::Metadata {
+        node: "zarr.json".into(),
+        reason: "`consolidated_metadata` has no `metadata`".into(),
+    })?;
     let plain = metadata.iter().filter(|(path, _)| is_plain(path));
-    Ok(plain.map(|(path, document)| (path.clone(), node_v3(path, document.clone()).map_or_else(|e| Node::Broken(e.to_string()), |f| f.node))).collect())
+    Ok(plain
+        .map(|(path, document)| {
+            (path.clone(), node_v3(path, document.clone()).map_or_else(|e| Node::Broken(e.to_string()), |f| f.node))
+        })
+        .collect())
 }
 
 /// `{"metadata": {".zgroup": …, "a/.zarray": …, "a/.zattrs": …}}`, each node where it is first named.
 fn nodes_of_zmetadata(all: &Value) -> Result<Vec<(String, Node)>> {
     let metadata = all.get("metadata").and_then(Value::as_object);
-    let metadata = metadata.ok_or_else(|| Error::Metadata { node: ".zmetadata".into(), reason: "it has no `metadata`".into() })?;
+    let metadata =
+        metadata.ok_or_else(|| Error::Metadata { node: ZMETADATA.into(), reason: "it has no `metadata`".into() })?;
     let mut order: Vec<String> = Vec::new();
     let mut parts: BTreeMap<&str, [Option<&Value>; 3]> = BTreeMap::new();
     for (key, value) in metadata {
@@ -236,7 +255,10 @@ fn nodes_of_zmetadata(all: &Value) -> Result<Vec<(String, Node)>> {
 async fn list(store: &dyn ReadableStore, path: &str, format: Option<u8>) -> Result<Vec<(String, Node)>> {
     let names = store.list_folders(path).await?;
     if names.len() > MAX_NODES {
-        return Err(Error::Metadata { node: path.to_owned(), reason: format!("the group has {} members, more than {MAX_NODES}", names.len()) });
+        return Err(Error::Metadata {
+            node: path.to_owned(),
+            reason: format!("the group has {} members, more than {MAX_NODES}", names.len()),
+        });
     }
     let found: Vec<Option<(String, Node)>> = stream::iter(names.into_iter().filter(|n| is_plain(n)))
         .map(|name| async move {

@@ -73,7 +73,9 @@ fn is_store(component: &str) -> bool {
 
 /// `scheme://`, of more than one letter, which is a drive.
 fn has_scheme(text: &str) -> bool {
-    text.split_once("://").is_some_and(|(scheme, _)| scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)))
+    text.split_once("://").is_some_and(|(scheme, _)| {
+        scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    })
 }
 
 /// A URL's path holds `%20` for a blank; names of groups hold the blank.
@@ -104,6 +106,8 @@ mod tests {
     #[test]
     fn shapes_of_names() {
         assert!(Location::names_a_store("x.zarr") && Location::names_a_store("s3://b/x.zarr/g"));
-        assert!(!Location::names_a_store("t") && !Location::names_a_store("a/b.csv") && !Location::names_a_store(".zarr"));
+        assert!(
+            !Location::names_a_store("t") && !Location::names_a_store("a/b.csv") && !Location::names_a_store(".zarr")
+        );
     }
 }

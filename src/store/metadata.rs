@@ -71,7 +71,8 @@ pub(crate) fn join(path: &str, key: &str) -> String {
 
 /// The shape of an array, whose number of cells fits a u64 even counting no dimension as empty.
 pub(crate) fn shape(document: &Value) -> Result<Vec<u64>, String> {
-    let shape = lengths(document.get("shape").ok_or("`shape` is missing")?).ok_or("`shape` is not a list of lengths")?;
+    let shape =
+        lengths(document.get("shape").ok_or("`shape` is missing")?).ok_or("`shape` is not a list of lengths")?;
     if shape.len() > MAX_RANK {
         return Err(format!("{} dimensions are more than {MAX_RANK}", shape.len()));
     }
@@ -105,8 +106,12 @@ pub(crate) fn check_names(names: Option<Vec<String>>, rank: usize) -> Result<Opt
 }
 
 /// Format 3's type and fill value; the byte order of structures is that of the innermost `bytes` codec.
-pub(crate) fn type_and_fill_v3(document: &Value, codecs: &[CodecMetadata]) -> Result<(DataType, Option<Vec<u8>>), String> {
-    let data_type = data_type_json::parse_v3(document.get("data_type").ok_or("`data_type` is missing")?, bytes_endian(codecs))?;
+pub(crate) fn type_and_fill_v3(
+    document: &Value,
+    codecs: &[CodecMetadata],
+) -> Result<(DataType, Option<Vec<u8>>), String> {
+    let data_type =
+        data_type_json::parse_v3(document.get("data_type").ok_or("`data_type` is missing")?, bytes_endian(codecs))?;
     // Format 3 demands a fill value; where a writer left it out, cells that were never written are zeros.
     let fill = fill_value::parse(document.get("fill_value").unwrap_or(&Value::Null), &data_type)?;
     let fill = Some(fill.unwrap_or_else(|| fill_value::zero(&data_type)));
@@ -116,9 +121,12 @@ pub(crate) fn type_and_fill_v3(document: &Value, codecs: &[CodecMetadata]) -> Re
 fn bytes_endian(codecs: &[CodecMetadata]) -> Endian {
     for codec in codecs {
         match codec.name.as_str() {
-            "bytes" | "endian" if codec.configuration.get("endian").and_then(Value::as_str) == Some("big") => return Endian::Big,
+            "bytes" | "endian" if codec.configuration.get("endian").and_then(Value::as_str) == Some("big") => {
+                return Endian::Big;
+            }
             "sharding_indexed" => {
-                let inner = codec.configuration.get("codecs").and_then(|c| metadata_v3::codecs(c).ok()).unwrap_or_default();
+                let inner =
+                    codec.configuration.get("codecs").and_then(|c| metadata_v3::codecs(c).ok()).unwrap_or_default();
                 return bytes_endian(&inner);
             }
             _ => {}

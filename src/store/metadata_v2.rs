@@ -13,7 +13,8 @@ pub(crate) fn parse(path: &str, document: &Value, mut attributes: Map<String, Va
     let chunks = document.get("chunks").and_then(lengths).ok_or("`chunks` is not a list of lengths")?;
     let filters = filters(document.get("filters"))?;
     let object_codec = filters.iter().find(|f| f.name.starts_with("vlen-")).map(|f| f.name.as_str());
-    let (data_type, endian) = data_type_json::parse_v2(document.get("dtype").ok_or("`dtype` is missing")?, object_codec)?;
+    let (data_type, endian) =
+        data_type_json::parse_v2(document.get("dtype").ok_or("`dtype` is missing")?, object_codec)?;
     let compressor = match document.get("compressor") {
         None | Some(Value::Null) => None,
         Some(codec) => Some(self::codec(codec)?),
@@ -34,7 +35,13 @@ pub(crate) fn parse(path: &str, document: &Value, mut attributes: Map<String, Va
 }
 
 /// The same chain in the words of format 3: order, filters on arrays, `bytes`, filters on bytes, compressor.
-fn chain(rank: usize, order: Option<&Value>, filters: Vec<CodecMetadata>, endian: Option<Endian>, compressor: Option<CodecMetadata>) -> Result<Vec<CodecMetadata>, String> {
+fn chain(
+    rank: usize,
+    order: Option<&Value>,
+    filters: Vec<CodecMetadata>,
+    endian: Option<Endian>,
+    compressor: Option<CodecMetadata>,
+) -> Result<Vec<CodecMetadata>, String> {
     let mut out = Vec::with_capacity(filters.len() + 3);
     match order.map(Value::as_str) {
         None | Some(Some("C")) => {}
@@ -73,7 +80,9 @@ fn bytes(endian: Option<Endian>) -> CodecMetadata {
 
 /// numcodecs filters that take and give arrays of elements; all others work on bytes.
 fn on_arrays(name: &str) -> bool {
-    ["delta", "fixedscaleoffset", "astype", "quantize", "bitround", "packbits", "categorize"].iter().any(|f| name.strip_prefix("numcodecs.") == Some(f))
+    ["delta", "fixedscaleoffset", "astype", "quantize", "bitround", "packbits", "categorize"]
+        .iter()
+        .any(|f| name.strip_prefix("numcodecs.") == Some(f))
 }
 
 /// The type in which a filter stores what it makes.
@@ -135,7 +144,10 @@ mod tests {
             "filters": [{"id": "fixedscaleoffset", "dtype": "<f8", "astype": ">i2", "scale": 1, "offset": 0}, {"id": "shuffle", "elementsize": 2}],
             "compressor": {"id": "zlib", "level": 1}});
         let m = parse("a", &document, Map::new()).unwrap();
-        assert_eq!(names(&m.codecs), ["transpose", "numcodecs.fixedscaleoffset", "bytes", "numcodecs.shuffle", "numcodecs.zlib"]);
+        assert_eq!(
+            names(&m.codecs),
+            ["transpose", "numcodecs.fixedscaleoffset", "bytes", "numcodecs.shuffle", "numcodecs.zlib"]
+        );
         assert_eq!(m.codecs[2].configuration["endian"], "big");
         assert_eq!(m.fill_value, None);
     }
@@ -155,7 +167,16 @@ mod tests {
     fn hostile_metadata_is_refused() {
         let good = json!({"shape": [4], "chunks": [2], "dtype": "<i4", "compressor": null});
         assert!(parse("a", &good, Map::new()).is_ok());
-        for (key, value) in [("chunks", json!(null)), ("chunks", json!([0])), ("order", json!("K")), ("dtype", json!("<O4")), ("filters", json!([{"x": 1}])), ("compressor", json!("zlib")), ("dimension_separator", json!("_")), ("shape", json!([2.5]))] {
+        for (key, value) in [
+            ("chunks", json!(null)),
+            ("chunks", json!([0])),
+            ("order", json!("K")),
+            ("dtype", json!("<O4")),
+            ("filters", json!([{"x": 1}])),
+            ("compressor", json!("zlib")),
+            ("dimension_separator", json!("_")),
+            ("shape", json!([2.5])),
+        ] {
             let mut bad = good.clone();
             bad[key] = value.clone();
             assert!(parse("a", &bad, Map::new()).is_err(), "{key} {value}");

@@ -55,11 +55,19 @@ fn may_ignore(value: &Value) -> bool {
 
 /// A list of codecs, each a name or an object with `name` and `configuration`.
 pub(crate) fn codecs(value: &Value) -> Result<Vec<CodecMetadata>, String> {
-    value.as_array().ok_or("`codecs` is not a list")?.iter().map(|c| named(c, "codec").map(|(name, configuration)| CodecMetadata { name, configuration })).collect()
+    value
+        .as_array()
+        .ok_or("`codecs` is not a list")?
+        .iter()
+        .map(|c| named(c, "codec").map(|(name, configuration)| CodecMetadata { name, configuration }))
+        .collect()
 }
 
 fn named(value: &Value, what: &str) -> Result<(String, Map<String, Value>), String> {
-    let name = value.as_str().or_else(|| value.get("name").and_then(Value::as_str)).ok_or_else(|| format!("{what} {value} has no name"))?;
+    let name = value
+        .as_str()
+        .or_else(|| value.get("name").and_then(Value::as_str))
+        .ok_or_else(|| format!("{what} {value} has no name"))?;
     Ok((name.to_owned(), value.get("configuration").and_then(Value::as_object).cloned().unwrap_or_default()))
 }
 
@@ -85,15 +93,23 @@ fn chunk_grid(value: &Value, shape: &[u64]) -> Result<ChunkGrid, String> {
     let (name, configuration) = named(value, "chunk grid")?;
     match name.as_str() {
         "regular" => {
-            let chunks = configuration.get("chunk_shape").and_then(lengths).ok_or("`chunk_shape` is not a list of lengths")?;
+            let chunks =
+                configuration.get("chunk_shape").and_then(lengths).ok_or("`chunk_shape` is not a list of lengths")?;
             regular_grid(shape, &chunks)
         }
         "rectilinear" => {
-            let chunks = configuration.get("chunk_shapes").and_then(Value::as_array).ok_or("`chunk_shapes` is not a list")?;
+            let chunks =
+                configuration.get("chunk_shapes").and_then(Value::as_array).ok_or("`chunk_shapes` is not a list")?;
             if chunks.len() != shape.len() {
                 return Err(format!("chunks have {} dimensions and the array has {}", chunks.len(), shape.len()));
             }
-            Ok(ChunkGrid(shape.iter().zip(chunks).map(|(size, chunk)| rectilinear_dimension(*size, chunk)).collect::<Result<_, _>>()?))
+            Ok(ChunkGrid(
+                shape
+                    .iter()
+                    .zip(chunks)
+                    .map(|(size, chunk)| rectilinear_dimension(*size, chunk))
+                    .collect::<Result<_, _>>()?,
+            ))
         }
         other => Err(format!("chunk grid `{other}` is not supported")),
     }
@@ -115,10 +131,16 @@ fn rectilinear_dimension(size: u64, chunk: &Value) -> Result<DimensionChunks, St
     let mut end = 0u64;
     for item in chunk.as_array().ok_or_else(bad)? {
         let (length, count) = match item {
-            Value::Array(run) => (run.first().and_then(Value::as_u64).ok_or_else(bad)?, run.get(1).and_then(Value::as_u64).ok_or_else(bad)?),
+            Value::Array(run) => (
+                run.first().and_then(Value::as_u64).ok_or_else(bad)?,
+                run.get(1).and_then(Value::as_u64).ok_or_else(bad)?,
+            ),
             length => (length.as_u64().ok_or_else(bad)?, 1),
         };
-        let count = usize::try_from(count).ok().filter(|n| *n <= MAX_IRREGULAR && bounds.len() <= MAX_IRREGULAR).ok_or_else(bad)?;
+        let count = usize::try_from(count)
+            .ok()
+            .filter(|n| *n <= MAX_IRREGULAR && bounds.len() <= MAX_IRREGULAR)
+            .ok_or_else(bad)?;
         for _ in 0..count {
             end = end.checked_add(length).filter(|_| length > 0).ok_or_else(bad)?;
             bounds.push(end);
@@ -140,7 +162,13 @@ fn chunk_keys(value: Option<&Value>) -> Result<ChunkKeyEncoding, String> {
         other => return Err(format!("chunk key encoding `{other}` is not supported")),
     };
     let separator = match configuration.get("separator") {
-        None => if prefixed { '/' } else { '.' },
+        None => {
+            if prefixed {
+                '/'
+            } else {
+                '.'
+            }
+        }
         Some(value) => match value.as_str() {
             Some("/") => '/',
             Some(".") => '.',
@@ -177,8 +205,14 @@ mod tests {
             ("shape", json!([1e30, 2])),
             ("chunk_grid", json!({"name": "regular", "configuration": {"chunk_shape": [0, 9]}})),
             ("chunk_grid", json!({"name": "regular", "configuration": {"chunk_shape": [1]}})),
-            ("chunk_grid", json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[2, 2], 7]}})),
-            ("chunk_grid", json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[1, 1_000_000_000_000_000_000u64]], 7]}})),
+            (
+                "chunk_grid",
+                json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[2, 2], 7]}}),
+            ),
+            (
+                "chunk_grid",
+                json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[1, 1_000_000_000_000_000_000u64]], 7]}}),
+            ),
             ("chunk_grid", json!(7)),
             ("chunk_key_encoding", json!({"name": "default", "configuration": {"separator": "--"}})),
             ("codecs", json!([{"configuration": {}}])),

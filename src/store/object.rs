@@ -61,7 +61,12 @@ fn is_missing(error: &object_store::Error) -> bool {
             let mut source: Option<&(dyn std::error::Error + 'static)> = Some(source.as_ref());
             while let Some(e) = source {
                 if let Some(io) = e.downcast_ref::<std::io::Error>() {
-                    return matches!(io.kind(), std::io::ErrorKind::NotADirectory | std::io::ErrorKind::IsADirectory | std::io::ErrorKind::NotFound);
+                    return matches!(
+                        io.kind(),
+                        std::io::ErrorKind::NotADirectory
+                            | std::io::ErrorKind::IsADirectory
+                            | std::io::ErrorKind::NotFound
+                    );
                 }
                 source = e.source();
             }
@@ -84,7 +89,9 @@ impl ReadableStore for ObjectStoreReader {
         };
         let bytes = self.get_with(key, Some(range)).await?;
         match bytes {
-            Some(b) if b.len() as u64 != length => Err(failure(key, std::io::Error::other(format!("{length} bytes were asked for and {} came", b.len())))),
+            Some(b) if b.len() as u64 != length => {
+                Err(failure(key, std::io::Error::other(format!("{length} bytes were asked for and {} came", b.len()))))
+            }
             bytes => Ok(bytes),
         }
     }
@@ -92,7 +99,8 @@ impl ReadableStore for ObjectStoreReader {
     async fn list_folders(&self, path: &str) -> Result<Vec<String>> {
         let prefix = self.path(path)?;
         let listing = self.store.list_with_delimiter(Some(&prefix)).await.map_err(|e| failure(path, e))?;
-        let mut names: Vec<String> = listing.common_prefixes.iter().filter_map(|p| p.filename().map(str::to_owned)).collect();
+        let mut names: Vec<String> =
+            listing.common_prefixes.iter().filter_map(|p| p.filename().map(str::to_owned)).collect();
         names.sort();
         Ok(names)
     }

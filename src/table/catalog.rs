@@ -3,12 +3,11 @@
 //! The wrapper may lie inside or outside the one of `SessionContext::enable_url_table`: it asks Zarr before the catalog in it, and what
 //! it answers stands before whatever lies around it. Names without the shape of a store pass through without I/O.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::datasource::TableType;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
@@ -16,9 +15,6 @@ use super::explain::Opened;
 use super::{ZarrTable, location};
 use crate::options::ZarrOptions;
 use crate::store::Location;
-
-/// How long a failed open answers again without I/O: planning asks for a name at once or not at all, and a user who mends the store is slower.
-const STATEMENT: Duration = Duration::from_millis(100);
 
 /// A list of catalogs that knows stores by their location.
 #[derive(Debug)]
@@ -30,7 +26,7 @@ pub(super) struct ZarrCatalogList {
 impl ZarrCatalogList {
     /// `inner`, and the stores that `runtime` reaches.
     pub(super) fn new(inner: Arc<dyn CatalogProviderList>, runtime: Arc<RuntimeEnv>, opened: Arc<Opened>) -> Self {
-        Self { inner, stores: Arc::new(Stores { runtime, opened, failed: Mutex::new(None) }) }
+        Self { inner, stores: Arc::new(Stores { runtime, opened }) }
     }
 }
 
@@ -100,20 +96,14 @@ impl SchemaProvider for ZarrSchema {
         if !self.is_store(name) {
             return self.inner.table(name).await;
         }
-        let failed = match self.stores.table(name).await {
-            Ok(table) => return Ok(Some(table)),
-            Err(failed) => failed,
-        };
-        if !failed.is_zarr {
-            if let Some(table) = self.inner.table(name).await? {
-                return Ok(Some(table));
-            }
-            // A reader of other files may lie around this catalog.
-            if is_other_file(name) {
-                return Ok(None);
-            }
+        if let Some(table) = Box::pin(self.stores.open(name)).await? {
+            return Ok(Some(table));
         }
-        Err(DataFusionError::Shared(failed.error))
+        if let Some(table) = self.inner.table(name).await? {
+            return Ok(Some(table));
+        }
+        // A reader of other files may lie around this catalog.
+        if is_other_file(name) { Ok(None) } else { Err(location::not_found(name).into()) }
     }
 
     async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
@@ -138,53 +128,24 @@ impl SchemaProvider for ZarrSchema {
 
 /// Whether `name` is a file of the local file system inside a folder that is called like a store.
 fn is_other_file(name: &str) -> bool {
-    let file =
-        Location::whole(name).ok().filter(|l| !l.url.path().ends_with(".zarr")).and_then(|l| l.url.to_file_path().ok());
-    file.is_some_and(|path| path.is_file())
+    let path = Location::whole(name).ok().and_then(|l| l.url.to_file_path().ok());
+    path.is_some_and(|path| path.extension() != Some("zarr".as_ref()) && path.is_file())
 }
 
-/// Opens stores, and remembers the last failure.
+/// Opens stores.
 #[derive(Debug)]
 struct Stores {
     runtime: Arc<RuntimeEnv>,
     opened: Arc<Opened>,
-    failed: Mutex<Option<Failed>>,
-}
-
-/// A location that could not be opened.
-#[derive(Debug, Clone)]
-struct Failed {
-    name: String,
-    at: Instant,
-    /// Whether there is a Zarr store, so that no other reader may have the name.
-    is_zarr: bool,
-    error: Arc<DataFusionError>,
 }
 
 impl Stores {
-    async fn table(&self, name: &str) -> Result<Arc<dyn TableProvider>, Failed> {
-        let last = self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(failed) = last.filter(|f| f.name == name && f.at.elapsed() < STATEMENT) {
-            return Err(failed);
-        }
-        let (is_zarr, error) = match Box::pin(self.open(name)).await {
-            Ok(Some(table)) => {
-                self.opened.add(&table);
-                return Ok(Arc::new(table));
-            }
-            Ok(None) => (false, location::not_found(name)),
-            Err(error) => (true, error),
-        };
-        let failed = Failed { name: name.to_owned(), at: Instant::now(), is_zarr, error: Arc::new(error.into()) };
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(failed.clone());
-        Err(failed)
-    }
-
-    async fn open(&self, name: &str) -> crate::Result<Option<ZarrTable>> {
+    /// The table at `name`; `None` where there is no Zarr store, so that another reader may have the name.
+    async fn open(&self, name: &str) -> crate::Result<Option<Arc<dyn TableProvider>>> {
         let options = ZarrOptions::default();
-        match location::find(name, &options, &self.runtime).await? {
-            Some((store, dataset)) => ZarrTable::from_dataset(&store, dataset, &options).await.map(Some),
-            None => Ok(None),
-        }
+        let Some((store, dataset)) = location::find(name, &options, &self.runtime).await? else { return Ok(None) };
+        let table = ZarrTable::from_dataset(&store, dataset, &options).await?;
+        self.opened.add(&table);
+        Ok(Some(Arc::new(table)))
     }
 }

@@ -87,14 +87,22 @@ impl ZarrTable {
     /// As [`Self::open_with`].
     pub async fn open_in(store: Arc<dyn ObjectStore>, prefix: Path, options: &ZarrOptions) -> Result<Self> {
         let location = Location::parse(&format!("memory:///{prefix}"))?;
-        let store: Arc<dyn ReadableStore> = Arc::new(ObjectStoreReader::new(store, Path::from_url_path(location.url.path()).unwrap_or(prefix)));
-        let nothing = || Error::NotFound { location: location.url.to_string(), reason: "there is neither `zarr.json` nor `.zgroup`, `.zarray` or `.zmetadata`".into() };
+        let store: Arc<dyn ReadableStore> =
+            Arc::new(ObjectStoreReader::new(store, Path::from_url_path(location.url.path()).unwrap_or(prefix)));
+        let nothing = || Error::NotFound {
+            location: location.url.to_string(),
+            reason: "there is neither `zarr.json` nor `.zgroup`, `.zarray` or `.zmetadata`".into(),
+        };
         let dataset = Dataset::open(Arc::clone(&store), &location, options).await?.ok_or_else(nothing)?;
         Self::from_dataset(&store, dataset, options).await
     }
 
     /// The table that `options` name of `dataset`, the group read from `store`.
-    pub(super) async fn from_dataset(store: &Arc<dyn ReadableStore>, dataset: Dataset, options: &ZarrOptions) -> Result<Self> {
+    pub(super) async fn from_dataset(
+        store: &Arc<dyn ReadableStore>,
+        dataset: Dataset,
+        options: &ZarrOptions,
+    ) -> Result<Self> {
         let grid = GridReader::open(store, &dataset.grid(options)?, options).await?;
         Ok(Self { grid: Arc::new(grid), dataset: Arc::new(dataset), definition: None })
     }
@@ -131,7 +139,13 @@ impl TableProvider for ZarrTable {
         self.definition.as_deref()
     }
 
-    async fn scan(&self, state: &dyn Session, projection: Option<&Vec<usize>>, _filters: &[Expr], limit: Option<usize>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let projection = projection.cloned().unwrap_or_else(|| (0..self.grid.columns.len()).collect());
         let partitions = state.config().target_partitions();
         Ok(Arc::new(ZarrScanExec::try_new(Arc::clone(&self.grid), projection, partitions, limit)?))

@@ -113,7 +113,8 @@ impl Calendar {
     /// calendars and day 60 in `Day360` and `AllLeap`; 30 February exists in `Day360` only, and 10 October 1582 not in `Standard`.
     #[must_use]
     pub(crate) fn day_number(self, date: Date) -> Option<i64> {
-        let known = (-MAX_YEAR..=MAX_YEAR).contains(&date.year) && (1..=self.days_in_month(date.year, date.month)).contains(&date.day);
+        let known = (-MAX_YEAR..=MAX_YEAR).contains(&date.year)
+            && (1..=self.days_in_month(date.year, date.month)).contains(&date.day);
         let lost = self == Self::Standard && date > LAST_JULIAN && date < FIRST_GREGORIAN;
         if !known || lost {
             return None;
@@ -199,7 +200,9 @@ impl Calendar {
             Self::Day360 => 360 * (year - 1970),
             // 1 January 1 is two days earlier than in the Gregorian calendar.
             Self::Julian => 365 * past + fourth - 719_164,
-            Self::ProlepticGregorian | Self::Standard => 365 * past + fourth - past.div_euclid(100) + past.div_euclid(400) - 719_162,
+            Self::ProlepticGregorian | Self::Standard => {
+                365 * past + fourth - past.div_euclid(100) + past.div_euclid(400) - 719_162
+            }
         }
     }
 
@@ -227,8 +230,14 @@ impl Calendar {
 mod tests {
     use super::*;
 
-    const ALL: [Calendar; 6] =
-        [Calendar::Standard, Calendar::ProlepticGregorian, Calendar::Julian, Calendar::NoLeap, Calendar::AllLeap, Calendar::Day360];
+    const ALL: [Calendar; 6] = [
+        Calendar::Standard,
+        Calendar::ProlepticGregorian,
+        Calendar::Julian,
+        Calendar::NoLeap,
+        Calendar::AllLeap,
+        Calendar::Day360,
+    ];
 
     fn date(year: i64, month: u32, day: u32) -> Date {
         Date { year, month, day }
@@ -287,9 +296,14 @@ mod tests {
     fn far_days_come_back_or_have_no_date() {
         for calendar in ALL {
             let first = calendar.day_number(date(-MAX_YEAR, 1, 1)).unwrap();
-            let last = calendar.day_number(date(MAX_YEAR, 12, if calendar == Calendar::Day360 { 30 } else { 31 })).unwrap();
+            let last =
+                calendar.day_number(date(MAX_YEAR, 12, if calendar == Calendar::Day360 { 30 } else { 31 })).unwrap();
             for day in [first, first / 3, -106_751_991_167_300, 106_751_991_167_300, last / 3, last] {
-                assert_eq!(calendar.date(day).and_then(|date| calendar.day_number(date)), Some(day), "{calendar:?} {day}");
+                assert_eq!(
+                    calendar.date(day).and_then(|date| calendar.day_number(date)),
+                    Some(day),
+                    "{calendar:?} {day}"
+                );
             }
             for day in [i64::MIN, -MAX_DAY - 1, -MAX_DAY, first - 1, last + 1, MAX_DAY, MAX_DAY + 1, i64::MAX] {
                 assert_eq!(calendar.date(day), None);
@@ -316,7 +330,10 @@ mod tests {
         assert_eq!(Calendar::Standard.day_number(LAST_JULIAN), Some(FIRST_GREGORIAN_DAY - 1));
         assert_eq!(Calendar::ProlepticGregorian.date(FIRST_GREGORIAN_DAY - 1), Some(date(1582, 10, 14)));
         for day in 5..15 {
-            assert_eq!(ALL.map(|calendar| calendar.day_number(date(1582, 10, day)).is_some()), [false, true, true, true, true, true]);
+            assert_eq!(
+                ALL.map(|calendar| calendar.day_number(date(1582, 10, day)).is_some()),
+                [false, true, true, true, true, true]
+            );
         }
     }
 
@@ -349,7 +366,9 @@ mod tests {
 
     #[test]
     fn dates_are_written_as_in_iso_8601() {
-        for (date, text) in [(date(-1, 2, 3), "-0001-02-03"), (date(0, 12, 31), "0000-12-31"), (date(12345, 1, 1), "12345-01-01")] {
+        for (date, text) in
+            [(date(-1, 2, 3), "-0001-02-03"), (date(0, 12, 31), "0000-12-31"), (date(12345, 1, 1), "12345-01-01")]
+        {
             assert_eq!(date.to_string(), text);
         }
     }

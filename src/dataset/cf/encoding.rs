@@ -55,8 +55,14 @@ impl Encoding {
     ///
     /// # Errors
     /// A clause that says which attribute cannot be understood.
-    pub(crate) fn new(array: &ArrayMetadata, data_type: &DataType, is_dimension: bool, options: &ZarrOptions) -> Result<Self, String> {
-        let plain = |kind| Ok(Self { stored: data_type.clone(), missing: Missing::default(), nan_is_missing: false, kind });
+    pub(crate) fn new(
+        array: &ArrayMetadata,
+        data_type: &DataType,
+        is_dimension: bool,
+        options: &ZarrOptions,
+    ) -> Result<Self, String> {
+        let plain =
+            |kind| Ok(Self { stored: data_type.clone(), missing: Missing::default(), nan_is_missing: false, kind });
         match data_type {
             DataType::Bool => return plain(Kind::Boolean),
             DataType::Int8 if text(array, "dtype") == Some("bool") => return plain(Kind::Boolean),
@@ -64,20 +70,34 @@ impl Encoding {
             DataType::Struct(..) => return plain(Kind::Struct),
             DataType::Raw(_) | DataType::Bytes => return plain(Kind::Binary),
             DataType::DateTime64 { unit, scale } => {
-                let default = if matches!(unit, NumpyUnit::Nanosecond) { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
-                return plain(Kind::DateTime { unit: *unit, scale: *scale, target: options.time_unit.unwrap_or(default) });
+                let default =
+                    if matches!(unit, NumpyUnit::Nanosecond) { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
+                return plain(Kind::DateTime {
+                    unit: *unit,
+                    scale: *scale,
+                    target: options.time_unit.unwrap_or(default),
+                });
             }
             DataType::TimeDelta64 { unit, scale } => return plain(Kind::Duration { step: numpy_step(*unit, *scale)? }),
             DataType::String | DataType::FixedBytes(_) | DataType::FixedUtf32(_) => {
-                let missing = if options.mask_and_scale.0 { Missing::of(array, data_type, Some(false), is_dimension) } else { Missing::default() };
+                let missing = if options.mask_and_scale.0 {
+                    Missing::of(array, data_type, Some(false), is_dimension)
+                } else {
+                    Missing::default()
+                };
                 return Ok(Self { missing, ..plain(Kind::Text)? });
             }
             _ => {}
         }
         let stored = reinterpreted(array, data_type);
-        let missing = if options.mask_and_scale.0 { Missing::of(array, &stored, options.use_zarr_fill_value_as_mask, is_dimension) } else { Missing::default() };
+        let missing = if options.mask_and_scale.0 {
+            Missing::of(array, &stored, options.use_zarr_fill_value_as_mask, is_dimension)
+        } else {
+            Missing::default()
+        };
         let kind = number(array, &stored, options)?;
-        let nan_is_missing = is_float(&stored) && (options.nan_as_null.0 || matches!(kind, Kind::Time { .. } | Kind::Duration { .. }));
+        let nan_is_missing =
+            is_float(&stored) && (options.nan_as_null.0 || matches!(kind, Kind::Time { .. } | Kind::Duration { .. }));
         Ok(Self { stored, missing, nan_is_missing, kind })
     }
 
@@ -167,7 +187,9 @@ fn numpy_step(unit: NumpyUnit, scale: u32) -> Result<i64, String> {
         NumpyUnit::Microsecond => 1_000,
         NumpyUnit::Nanosecond | NumpyUnit::Generic => 1,
         NumpyUnit::Year | NumpyUnit::Month => return Err("a duration in months or years has no fixed length".into()),
-        NumpyUnit::Picosecond | NumpyUnit::Femtosecond | NumpyUnit::Attosecond => return Err("a duration in less than nanoseconds is not supported".into()),
+        NumpyUnit::Picosecond | NumpyUnit::Femtosecond | NumpyUnit::Attosecond => {
+            return Err("a duration in less than nanoseconds is not supported".into());
+        }
     };
     step.checked_mul(scale.into()).ok_or_else(|| "the unit of a duration is too long".into())
 }
@@ -221,7 +243,8 @@ pub(crate) fn arrow_unit(unit: TimeUnit) -> ArrowUnit {
 }
 
 /// Names that CF and its users give to axes of time, cyclic ones included.
-const TIME_NAMES: [&str; 7] = ["time", "forecast_reference_time", "forecast_period", "month", "season", "dayofyear", "hour"];
+const TIME_NAMES: [&str; 7] =
+    ["time", "forecast_reference_time", "forecast_period", "month", "season", "dayofyear", "hour"];
 
 /// Whether the dimension `name`, with this coordinate if it has one, runs over time (DESIGN: a variable without such axes is a fixed field).
 pub(crate) fn is_time_axis(name: &str, coordinate: Option<&ArrayMetadata>) -> bool {

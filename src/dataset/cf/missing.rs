@@ -38,7 +38,9 @@ impl Missing {
                 None => {}
             }
         }
-        let auto = array.format == ZarrFormat::V2 && array.dimension_names.is_some() && !array.attributes.contains_key("_FillValue");
+        let auto = array.format == ZarrFormat::V2
+            && array.dimension_names.is_some()
+            && !array.attributes.contains_key("_FillValue");
         if let (false, true, Some(fill)) = (is_dimension, by_fill.unwrap_or(auto), &array.fill_value) {
             missing.add_stored(fill, stored);
         }
@@ -48,7 +50,9 @@ impl Missing {
     /// One value of an attribute; values that no cell can be equal to are dropped.
     fn add(&mut self, value: &Value, array: &ArrayMetadata, stored: &DataType) {
         match stored {
-            DataType::String | DataType::FixedBytes(_) | DataType::FixedUtf32(_) => self.texts.extend(value.as_str().map(str::to_owned)),
+            DataType::String | DataType::FixedBytes(_) | DataType::FixedUtf32(_) => {
+                self.texts.extend(value.as_str().map(str::to_owned));
+            }
             _ if is_float(stored) => self.floats.extend(float(value, stored).map(|v| round(v, stored))),
             _ => self.integers.extend(integer(value).and_then(|v| as_stored(v, &array.data_type, stored))),
         }

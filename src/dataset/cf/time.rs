@@ -104,7 +104,11 @@ impl TimeEncoding {
     /// * CF does not know the calendar,
     /// * the reference cannot be read, or its date does not exist in the calendar.
     #[must_use]
-    pub(crate) fn parse(units: &str, calendar: Option<&str>, time_unit: Option<TimeUnit>) -> Option<Result<Self, String>> {
+    pub(crate) fn parse(
+        units: &str,
+        calendar: Option<&str>,
+        time_unit: Option<TimeUnit>,
+    ) -> Option<Result<Self, String>> {
         let (unit, reference) = split_since(units)?;
         let encoding = Self::new(unit, reference, calendar, time_unit);
         Some(encoding.map_err(|reason| format!("{reason}; option `decode_times` = `false` reads the raw numbers")))
@@ -114,10 +118,15 @@ impl TimeEncoding {
         let calendar = parse_calendar(calendar)?;
         let step = parse_step(unit, calendar)?;
         let Some(Reference { date, nanoseconds }) = Reference::parse(reference) else {
-            return Err(format!("reference `{reference}` is not of the form `YYYY-MM-DD hh:mm:ss.f +hh:mm`, of which the date is enough"));
+            return Err(format!(
+                "reference `{reference}` is not of the form `YYYY-MM-DD hh:mm:ss.f +hh:mm`, of which the date is enough"
+            ));
         };
         let Some(day) = calendar.day_number(date) else {
-            return Err(format!("reference `{reference}` is not a date of calendar `{}`, and only its dates are allowed", calendar.name()));
+            return Err(format!(
+                "reference `{reference}` is not a date of calendar `{}`, and only its dates are allowed",
+                calendar.name()
+            ));
         };
         let unit = time_unit.unwrap_or(if step == 1 { TimeUnit::Nanosecond } else { TimeUnit::Microsecond });
         let origin = i128::from(day) * i128::from(DAY) + i128::from(nanoseconds);
@@ -304,7 +313,9 @@ fn parse_step(unit: &str, calendar: Calendar) -> Result<i64, String> {
     const ALLOWED: &str = "`days`, `hours`, `minutes`, `seconds`, `milliseconds`, `microseconds`, `nanoseconds`, and `months` in calendar `360_day`";
     let month = ["month", "months"].iter().any(|name| unit.eq_ignore_ascii_case(name));
     let step = if month && calendar == Calendar::Day360 { Some(30 * DAY) } else { duration_step(unit) };
-    step.ok_or_else(|| format!("`{unit}` is no unit of fixed length in calendar `{}`, allowed are {ALLOWED}", calendar.name()))
+    step.ok_or_else(|| {
+        format!("`{unit}` is no unit of fixed length in calendar `{}`, allowed are {ALLOWED}", calendar.name())
+    })
 }
 
 /// What follows "since": a date, and nanoseconds from its midnight to the instant in UTC, which the zone may move out of the day.
@@ -671,12 +682,16 @@ mod tests {
         assert_eq!(julian.timestamp_from_int(12), Some(TimestampLabel::NotGregorian));
         assert_eq!(julian.timestamp_from_float(12.25), Some(TimestampLabel::NotGregorian));
         assert_eq!(julian.text_from_float(12.25).as_deref(), Some("1900-02-29T00:15:00"));
-        assert_eq!(encoding("days since 2001-02-01", "360_day", None).timestamp_from_int(28), Some(TimestampLabel::NotGregorian));
+        assert_eq!(
+            encoding("days since 2001-02-01", "360_day", None).timestamp_from_int(28),
+            Some(TimestampLabel::NotGregorian)
+        );
     }
 
     #[test]
     fn the_unit_is_microseconds_but_for_nanoseconds() {
-        for (units, unit) in [("days", Microsecond), ("S", Microsecond), ("NS", Nanosecond), ("nanosecond", Nanosecond)] {
+        for (units, unit) in [("days", Microsecond), ("S", Microsecond), ("NS", Nanosecond), ("nanosecond", Nanosecond)]
+        {
             let units = format!("{units} since 2000-01-01");
             assert_eq!(encoding(&units, "", None).unit(), unit);
             assert_eq!(encoding(&units, "", Some(Millisecond)).unit(), Millisecond);
@@ -686,7 +701,17 @@ mod tests {
 
     #[test]
     fn what_is_no_time() {
-        for units in ["days", "", "K", "since 2000-01-01", " since 2000-01-01", "days since", "dayssince 2000-01-01", "é since", "days sincere 1"] {
+        for units in [
+            "days",
+            "",
+            "K",
+            "since 2000-01-01",
+            " since 2000-01-01",
+            "days since",
+            "dayssince 2000-01-01",
+            "é since",
+            "days sincere 1",
+        ] {
             assert_eq!(TimeEncoding::parse(units, None, None), None, "{units}");
         }
     }
@@ -723,8 +748,13 @@ mod tests {
             assert!(reason(units, "360_day").contains("allowed are `days`"), "{units}");
         }
         assert!(reason("days since 2000-01-01", "none").starts_with("calendar `none` is not one of `standard`"));
-        for (reference, calendar) in [("1582-10-10", "standard"), ("2000-02-30", "julian"), ("2000-02-29", "noleap"), ("2000-01-31", "360_day")] {
-            assert!(reason(&format!("days since {reference}"), calendar).contains("is not a date of calendar"), "{reference}");
+        for (reference, calendar) in
+            [("1582-10-10", "standard"), ("2000-02-30", "julian"), ("2000-02-29", "noleap"), ("2000-01-31", "360_day")]
+        {
+            assert!(
+                reason(&format!("days since {reference}"), calendar).contains("is not a date of calendar"),
+                "{reference}"
+            );
         }
         for reference in [
             "",
@@ -755,18 +785,33 @@ mod tests {
 
     /// Some values around those that matter, far ones and none.
     fn values() -> impl Iterator<Item = i128> {
-        let centers = [0, -141_427, 577_736, 951_782_400, 9_223_372_036_854_775, i128::from(i64::MAX), i128::from(i64::MIN), i128::from(u64::MAX)];
-        centers.into_iter().flat_map(|center| (-50..50).map(move |offset| center + offset)).chain([i128::MAX, i128::MIN, 1 << 100])
+        let centers = [
+            0,
+            -141_427,
+            577_736,
+            951_782_400,
+            9_223_372_036_854_775,
+            i128::from(i64::MAX),
+            i128::from(i64::MIN),
+            i128::from(u64::MAX),
+        ];
+        centers.into_iter().flat_map(|center| (-50..50).map(move |offset| center + offset)).chain([
+            i128::MAX,
+            i128::MIN,
+            1 << 100,
+        ])
     }
 
     fn encodings() -> impl Iterator<Item = TimeEncoding> {
         let units = ["ns", "us", "ms", "s", "min", "h", "d"].into_iter();
         let calendars = ["standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day"];
-        let references = ["0-1-1", "1582-10-04 23:59:59.5Z", "1900-02-28", "1970-01-01 00:00:00.000000001", "50000000000000-12-30"];
+        let references =
+            ["0-1-1", "1582-10-04 23:59:59.5Z", "1900-02-28", "1970-01-01 00:00:00.000000001", "50000000000000-12-30"];
         units.flat_map(move |unit| {
             calendars.into_iter().flat_map(move |calendar| {
                 references.into_iter().flat_map(move |reference| {
-                    [None, Some(Second), Some(Nanosecond)].map(|to| encoding(&format!("{unit} since {reference}"), calendar, to))
+                    [None, Some(Second), Some(Nanosecond)]
+                        .map(|to| encoding(&format!("{unit} since {reference}"), calendar, to))
                 })
             })
         })
@@ -777,7 +822,11 @@ mod tests {
         for encoding in encodings() {
             let general = TimeEncoding { linear: None, gregorian_from: i128::MAX, ..encoding.clone() };
             for value in values() {
-                assert_eq!(encoding.timestamp_from_int(value), general.timestamp_from_int(value), "{value} {encoding:?}");
+                assert_eq!(
+                    encoding.timestamp_from_int(value),
+                    general.timestamp_from_int(value),
+                    "{value} {encoding:?}"
+                );
             }
         }
     }
@@ -788,7 +837,11 @@ mod tests {
             for value in values().filter(|value| value.unsigned_abs() < 1 << 53) {
                 #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
                 let float = value as f64;
-                assert_eq!(encoding.timestamp_from_float(float), encoding.timestamp_from_int(value), "{value} {encoding:?}");
+                assert_eq!(
+                    encoding.timestamp_from_float(float),
+                    encoding.timestamp_from_int(value),
+                    "{value} {encoding:?}"
+                );
                 assert_eq!(encoding.text_from_float(float), encoding.text_from_int(value), "{value} {encoding:?}");
             }
         }
@@ -813,13 +866,25 @@ mod tests {
     fn halves_go_to_the_even_count_unless_there_is_more() {
         let encoding = encoding("ns since 1970-01-01", "", Some(Microsecond));
         let count = |value| encoding.timestamp_from_float(value);
-        let cases = [(500.0, 0), (1500.0, 2), (-500.0, 0), (-1500.0, -2), (2500.0, 2), (500.000_000_000_000_1, 1), (-500.000_000_000_000_1, -1)];
+        let cases = [
+            (500.0, 0),
+            (1500.0, 2),
+            (-500.0, 0),
+            (-1500.0, -2),
+            (2500.0, 2),
+            (500.000_000_000_000_1, 1),
+            (-500.000_000_000_000_1, -1),
+        ];
         for (value, expected) in cases {
             assert_eq!(count(value), Some(TimestampLabel::Timestamp(expected)), "{value}");
         }
         // Whatever lies beyond the tie decides, however little it is.
-        let half = |value: f64| self::encoding("s since 1970-01-01 00:00:00.5", "", Some(Second)).timestamp_from_float(value);
-        assert_eq!([0.0, 5e-324, -5e-324, 2.0, 1.0].map(half), [0, 1, 0, 2, 2].map(|count| Some(TimestampLabel::Timestamp(count))));
+        let half =
+            |value: f64| self::encoding("s since 1970-01-01 00:00:00.5", "", Some(Second)).timestamp_from_float(value);
+        assert_eq!(
+            [0.0, 5e-324, -5e-324, 2.0, 1.0].map(half),
+            [0, 1, 0, 2, 2].map(|count| Some(TimestampLabel::Timestamp(count)))
+        );
         assert_eq!(count(499.999_999_999_999_94), Some(TimestampLabel::Timestamp(0)));
     }
 

@@ -421,7 +421,7 @@ mod tests {
             let mut reader = BitReader::new(&bytes);
             let mut at = 0;
             for n in widths {
-                let expected = (whole >> at) & ((1 << n) - 1);
+                let expected = whole.checked_shr(at).unwrap_or(0) & ((1 << n) - 1);
                 assert_eq!(u128::from(reader.read(n)), expected, "{n} at {at}");
                 at += n;
             }

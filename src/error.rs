@@ -50,6 +50,9 @@ pub enum Error {
         /// What is wrong with the bytes.
         reason: String,
     },
+    /// The location holds no table, or none that can be read.
+    #[error("{0}")]
+    NoTable(String),
     /// The location names no single table.
     #[error("{0}")]
     Ambiguous(String),

@@ -95,7 +95,7 @@ impl Dataset {
             [] => Err(self.no_data()),
             several => Err(Error::Ambiguous(format!(
                 "`{}` holds {} tables; name one:\n{}",
-                self.location,
+                self.location(),
                 several.len(),
                 self.statements(several, &data)
             ))),
@@ -136,7 +136,7 @@ impl Dataset {
                 Some(c) if c.shape.first() == Some(size) => columns.variable(c, Role::Dimension),
                 Some(c) if self.fits_no_array(c) => return Err(mismatch(c, grid, *size)),
                 _ => {
-                    let taken = self.variable(dim).is_some_and(|v| v.dims.len() > 1);
+                    let taken = self.variable(dim).is_some_and(|v| !v.is_dimension_coordinate());
                     columns.index(if taken { format!("{dim}_index") } else { dim.clone() }, dim, Role::Dimension);
                 }
             }
@@ -181,7 +181,8 @@ impl Dataset {
             let mut bounds = bounds.clone();
             let mut array = bounds.array.as_ref().clone();
             for key in ["units", "calendar"] {
-                if let Some(value) = coordinate.array.attributes.get(key) {
+                if let (false, Some(value)) = (array.attributes.contains_key(key), coordinate.array.attributes.get(key))
+                {
                     array.attributes.insert(key.to_owned(), value.clone());
                 }
             }
@@ -205,25 +206,30 @@ impl Dataset {
 
     fn no_data(&self) -> Error {
         if !self.groups.is_empty() {
-            let list = self.groups.iter().map(|g| format!("  '{}/{g}'", self.location)).collect::<Vec<_>>().join("\n");
+            let list: Vec<String> = self
+                .groups
+                .iter()
+                .map(|g| format!("  SELECT * FROM read_zarr({}) LIMIT 10;", self.address(g)))
+                .collect();
+            let list = list.join("\n");
             return Error::Ambiguous(format!(
                 "`{}` has no data variable of its own; its groups have:\n{list}",
-                self.location
+                self.location()
             ));
         }
         let reasons: Vec<String> =
             self.left_out.iter().map(|l| format!("; `{}` cannot be read: {}", l.name, l.reason)).collect();
         let reasons = reasons.concat();
-        Error::Ambiguous(format!("`{}` has no data variable{reasons}", self.location))
+        Error::NoTable(format!("`{}` has no data variable{reasons}", self.location()))
     }
 
     fn list(&self, grids: &[&Variable], data: &[&Variable]) -> String {
-        format!("the tables of `{}` are:\n{}", self.location, self.statements(grids, data))
+        format!("the tables of `{}` are:\n{}", self.location(), self.statements(grids, data))
     }
 
     /// A statement for each grid, ready to paste.
     fn statements(&self, grids: &[&Variable], data: &[&Variable]) -> String {
-        let location = self.location.replace('\'', "''");
+        let address = self.own_address();
         let mut lines = Vec::new();
         for grid in grids {
             let members: Vec<&str> = data
@@ -235,7 +241,7 @@ impl Dataset {
             let (key, value) = if unique { ("dims", grid.dims.join(",")) } else { ("variables", members.join(",")) };
             let value = value.replace('\'', "''");
             lines.push(format!(
-                "  SELECT * FROM read_zarr('{location}', '{key}={value}') LIMIT 10;  -- OPTIONS('{key}' '{value}'): {}",
+                "  SELECT * FROM read_zarr({address}, '{key}={value}') LIMIT 10;  -- OPTIONS('{key}' '{value}'): {}",
                 members.join(", ")
             ));
         }

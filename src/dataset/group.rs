@@ -22,8 +22,10 @@ pub(crate) struct LeftOut {
 /// The variables of one group, dimension coordinates of its parents included.
 #[derive(Debug)]
 pub(crate) struct Dataset {
-    /// Where it was opened, as the user may write it again.
-    pub(crate) location: String,
+    /// Where the store lies, as the user may write it again.
+    root: String,
+    /// Path of the group inside the store, empty for the root.
+    path: String,
     /// All that can be read, in the store's order.
     pub(crate) variables: Vec<Variable>,
     /// All that cannot.
@@ -48,10 +50,10 @@ impl Dataset {
         let Some(mut hierarchy) = Hierarchy::open(store, open).await? else { return Ok(None) };
         let path = join(&location.group, options.group.as_deref().unwrap_or_default());
         let path = path.trim_matches('/');
-        let shown = location.url.to_file_path().map_or_else(|()| location.url.to_string(), |p| p.display().to_string());
-        let shown = if location.group.is_empty() { shown } else { format!("{shown}/{}", location.group) };
+        let root = location.url.to_file_path().map_or_else(|()| location.url.to_string(), |p| p.display().to_string());
         let mut dataset = Self {
-            location: shown,
+            root,
+            path: path.to_owned(),
             variables: Vec::new(),
             left_out: Vec::new(),
             groups: Vec::new(),
@@ -89,9 +91,9 @@ impl Dataset {
             }
         }
         for (name, node) in hierarchy.children(path).await? {
-            self.add(name.clone(), &join(path, &name), &node, options);
+            self.add(name.clone(), &join(path, &name), &node);
         }
-        self.assign_roles(attributes)?;
+        self.assign_roles(attributes, options);
         if self.data().next().is_none() {
             self.groups = hierarchy.groups_with_arrays(path).await?;
         }
@@ -125,22 +127,20 @@ impl Dataset {
             }
         }
         if let Some((name, node)) = found {
-            self.add(name, path, &node, options);
+            self.add(name, path, &node);
         }
-        self.assign_roles(&Map::new())
+        self.assign_roles(&Map::new(), options);
+        Ok(())
     }
 
     async fn no_such_group(&self, hierarchy: &mut Hierarchy, path: &str) -> Error {
         let groups = hierarchy.groups_with_arrays("").await.unwrap_or_default();
         let reason =
             if groups.is_empty() { String::new() } else { format!("; groups with arrays: {}", quoted(&groups)) };
-        Error::NotFound { location: self.location.clone(), reason: format!("it has no group `{path}`{reason}") }
+        Error::NotFound { location: self.root.clone(), reason: format!("it has no group `{path}`{reason}") }
     }
 
-    fn add(&mut self, name: String, path: &str, node: &Node, options: &ZarrOptions) {
-        if options.drop_variables.contains(&name) {
-            return;
-        }
+    fn add(&mut self, name: String, path: &str, node: &Node) {
         let variable = match node.array(path) {
             None => return,
             Some(Ok(array)) => Variable::new(name, array),
@@ -165,8 +165,10 @@ impl Dataset {
         }
     }
 
-    fn assign_roles(&mut self, attributes: &Map<String, Value>) -> Result<()> {
-        self.join_char_arrays()?;
+    fn assign_roles(&mut self, attributes: &Map<String, Value>, options: &ZarrOptions) {
+        self.variables.retain(|v| !options.drop_variables.contains(&v.name));
+        self.left_out.retain(|l| !options.drop_variables.contains(&l.name));
+        self.join_char_arrays();
         let names =
             |text: Option<&str>| text.unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let mut auxiliary: HashSet<String> =
@@ -188,11 +190,10 @@ impl Dataset {
         }
         auxiliary.retain(|name| !hidden.contains(name));
         (self.auxiliary, self.hidden) = (auxiliary, hidden);
-        Ok(())
     }
 
     /// Char arrays become text where their last dimension serves nothing else.
-    fn join_char_arrays(&mut self) -> Result<()> {
+    fn join_char_arrays(&mut self) {
         let mut lengths: HashSet<String> =
             self.variables.iter().filter(|v| v.is_char_array()).filter_map(|v| v.dims.last().cloned()).collect();
         for v in &self.variables {
@@ -203,10 +204,29 @@ impl Dataset {
         }
         for v in self.variables.iter_mut().filter(|v| v.is_char_array()) {
             if v.dims.last().is_some_and(|d| lengths.contains(d)) {
-                v.join_characters()?;
+                v.join_characters();
             }
         }
-        Ok(())
+    }
+
+    /// Where the group lies, for messages.
+    pub(crate) fn location(&self) -> String {
+        join(&self.root, &self.path).trim_end_matches('/').to_owned()
+    }
+
+    /// Arguments of `read_zarr` that name the group at `path`, as text between quotes.
+    pub(crate) fn address(&self, path: &str) -> String {
+        let escaped = |text: &str| text.replace('\'', "''");
+        match path {
+            "" => format!("'{}'", escaped(&self.root)),
+            _ if Location::names_a_store(&self.root) => format!("'{}'", escaped(&join(&self.root, path))),
+            _ => format!("'{}', 'group={}'", escaped(&self.root), escaped(path)),
+        }
+    }
+
+    /// The same for this group.
+    pub(crate) fn own_address(&self) -> String {
+        self.address(&self.path)
     }
 
     /// The variable `name`.

@@ -6,7 +6,7 @@ use super::cf::Encoding;
 use crate::error::{Error, Result};
 use crate::options::ZarrOptions;
 use crate::store::ArrayMetadata;
-use crate::store::data_type::DataType;
+use crate::store::data_type::{DataType, MAX_ELEMENT};
 
 /// An array of a group as the data model sees it.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ impl Variable {
 
     /// Whether it is a coordinate of the dimension that it is named after.
     pub(crate) fn is_dimension_coordinate(&self) -> bool {
-        matches!(self.dims.as_slice(), [dim] if *dim == self.name)
+        self.named && matches!(self.dims.as_slice(), [dim] if *dim == self.name)
     }
 
     /// Whether a dimension stands twice among its dimensions.
@@ -68,20 +68,19 @@ impl Variable {
             && self.dims.iter().zip(&self.shape).all(|(d, n)| other.size_of(d).is_none_or(|m| m == *n))
     }
 
-    /// Whether it is a character array whose last dimension is `dim`.
+    /// Whether it is an array of single characters.
     pub(crate) fn is_char_array(&self) -> bool {
         matches!(self.data_type, DataType::FixedBytes(1)) && !self.dims.is_empty()
     }
 
-    /// A char array as text: the last dimension becomes the element.
-    pub(crate) fn join_characters(&mut self) -> Result<()> {
+    /// A char array as text: the last dimension becomes the element, where that is not too long for one.
+    pub(crate) fn join_characters(&mut self) {
+        let length = self.shape.last().copied().unwrap_or(0);
+        let Some(size) = usize::try_from(length).ok().filter(|n| *n <= MAX_ELEMENT) else { return };
         self.dims.pop();
-        let length = self.shape.pop().unwrap_or(0);
-        let size =
-            usize::try_from(length).map_err(|_| Error::Dimension(format!("texts of `{}` are too long", self.name)))?;
+        self.shape.pop();
         self.data_type = DataType::FixedBytes(size);
         self.trailing = Some(0..length);
-        Ok(())
     }
 
     /// One side (0 lower, 1 upper) of a bounds variable, under another name.

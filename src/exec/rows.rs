@@ -78,11 +78,12 @@ impl RowMaker {
         }
     }
 
-    /// Bytes that the columns of a Block need in memory.
+    /// Bytes that the columns of a Block need in memory: the cells of data, and for all other columns a tile and the positions that it is made by.
     pub(crate) fn bytes(&self, block: &[Range<u64>]) -> usize {
-        let data = self.projection.iter().filter_map(|i| self.grid.columns.get(*i)).filter(|c| c.role == Role::Data);
-        let bytes = data.fold(0u64, |n, c| n.saturating_add(planning::rows(block).saturating_mul(c.value_bytes())));
-        usize::try_from(bytes).unwrap_or(usize::MAX)
+        let rows = planning::rows(block);
+        let columns = self.projection.iter().filter_map(|i| self.grid.columns.get(*i));
+        let row: u64 = columns.map(|c| c.value_bytes() + if c.role == Role::Data { 0 } else { 8 }).sum();
+        usize::try_from(rows.saturating_mul(row)).unwrap_or(usize::MAX)
     }
 
     /// Read a Block.

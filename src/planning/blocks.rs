@@ -18,7 +18,7 @@ pub(crate) struct BlockGrid {
 impl BlockGrid {
     /// Blocks that follow the chunks `dims`, one entry a dimension of the grid.
     pub(crate) fn following(dims: Vec<DimensionChunks>) -> Self {
-        let lengths: Vec<u64> = dims.iter().map(|d| d.range(0).end.max(1)).collect();
+        let lengths: Vec<u64> = dims.iter().map(|d| d.longest().max(1)).collect();
         let mut rows = lengths.iter().fold(1u64, |n, l| n.saturating_mul(*l));
         let mut chunks = vec![1; dims.len()];
         // Grow along the last dimension first, so that the rows of a Block stay neighbours.

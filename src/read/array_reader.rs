@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -11,12 +12,16 @@ use super::buffer::BufferPool;
 use super::cells::{Cells, Layout, Region, copy_box, fill, fill_box, for_each_cell, strides};
 use super::chunk_cache::{Chunk, ChunkCache};
 use super::decode::{Codecs, Scratch, VariableElements};
-use super::fetch::LocalFiles;
+use super::fetch::{LocalFiles, RawRead};
 use crate::error::{Error, Result};
 use crate::store::{ArrayMetadata, ByteRange, ChunkGrid, Cuts, DimensionChunks, ReadableStore};
 
 /// Bytes of one decoded chunk, or of one region, above which a read is refused.
-const MAX_BYTES: u64 = 2 << 30;
+const MAX_BYTES: u64 = i32::MAX as u64;
+/// Bytes of all texts of one region: Arrow's offsets have 32 bits.
+const MAX_TEXT: usize = 1 << 30;
+/// What an element of its own length costs in memory, its content apart.
+const VARIABLE_ELEMENT: usize = 48;
 /// Requests in flight for one region of a store that is not local.
 const CONCURRENCY: usize = 16;
 /// Entries of shard indices that are kept.
@@ -29,6 +34,7 @@ pub(crate) struct ReadContext {
     files: LocalFiles,
     scratch: Scratch,
     cache: ChunkCache,
+    indices: Arc<Mutex<ShardIndices>>,
 }
 
 impl std::fmt::Debug for ReadContext {
@@ -41,6 +47,24 @@ impl std::fmt::Debug for ReadContext {
 /// Byte ranges of the inner chunks of a shard, in C order; `None` for one that was never written.
 type ShardIndex = Arc<Vec<Option<Range<u64>>>>;
 
+/// Indices of the shards of all arrays, by array and shard; `None` for a shard that was never written. They live as long as one run of a plan.
+#[derive(Debug, Default)]
+struct ShardIndices {
+    indices: HashMap<(String, Vec<u64>), Option<ShardIndex>>,
+    entries: usize,
+}
+
+impl ShardIndices {
+    fn put(&mut self, id: (String, Vec<u64>), index: Option<ShardIndex>) {
+        let entries = 1 + index.as_ref().map_or(0, |i| i.len());
+        if self.entries + entries > MAX_INDEX_ENTRIES {
+            *self = Self::default();
+        }
+        self.entries += entries;
+        self.indices.insert(id, index);
+    }
+}
+
 /// Encoded bytes of a chunk, as far as they are here.
 enum Encoded {
     /// In a local file, which is read where it is decoded.
@@ -48,6 +72,8 @@ enum Encoded {
     /// The chunk was never written.
     Missing,
     Fetched(Bytes),
+    /// Decoded already.
+    Decoded(Arc<Chunk>),
 }
 
 /// Where the encoded bytes of a chunk lie.
@@ -70,7 +96,6 @@ pub(crate) struct ArrayReader {
     grid: ChunkGrid,
     /// Inner chunks of a shard along each dimension, where single ones can be read.
     per_shard: Option<Vec<u64>>,
-    indices: Mutex<HashMap<Vec<u64>, Option<ShardIndex>>>,
 }
 
 impl ArrayReader {
@@ -86,7 +111,7 @@ impl ArrayReader {
             Some((grid, per_shard)) => (grid, Some(per_shard)),
             None => (array.chunk_grid.clone(), None),
         };
-        Ok(Self { store, codecs, grid, per_shard, indices: Mutex::default(), array })
+        Ok(Self { store, array, codecs, grid, per_shard })
     }
 
     /// The grid of what one read decodes.
@@ -109,17 +134,38 @@ impl ArrayReader {
         let chunks = self.chunks_of(ranges);
         if self.is_local() {
             for chunk in chunks {
-                self.read_chunk(&chunk, Encoded::Local, &request, &mut assembly, context).await?;
+                let known = self.cached(&chunk, &request, context);
+                self.read_chunk(&chunk, known.unwrap_or(Encoded::Local), &request, &mut assembly, context).await?;
+                // Nothing here waits, and a query has to end when it is dropped.
+                tokio::task::consume_budget().await;
             }
         } else {
-            let mut fetched = stream::iter(chunks)
-                .map(|chunk| async move { (self.fetch(&chunk).await, chunk) })
-                .buffered(CONCURRENCY);
+            let chunks = chunks.map(|chunk| (self.cached(&chunk, &request, context), chunk)).collect::<Vec<_>>();
+            let indices = Arc::clone(&context.indices);
+            let fetch = |(known, chunk): (Option<Encoded>, Vec<u64>)| {
+                let indices = &indices;
+                async move {
+                    let encoded = match known {
+                        Some(known) => Ok(known),
+                        None => self.fetch(&chunk, indices).await,
+                    };
+                    (encoded, chunk)
+                }
+            };
+            let mut fetched = stream::iter(chunks).map(fetch).buffered(CONCURRENCY);
             while let Some((encoded, chunk)) = fetched.next().await {
                 self.read_chunk(&chunk, encoded?, &request, &mut assembly, context).await?;
             }
         }
-        Ok(assembly.finish(&self.array))
+        assembly.finish(&self.array)
+    }
+
+    /// The chunk as an earlier read has decoded it, where it reaches over this one and so may have been kept.
+    fn cached(&self, chunk: &[u64], request: &Request, context: &mut ReadContext) -> Option<Encoded> {
+        if request.part(&self.grid, chunk).is_whole_chunk {
+            return None;
+        }
+        context.cache.get(&self.array.path, chunk).map(Encoded::Decoded)
     }
 
     /// Codecs of what is decoded at once.
@@ -181,12 +227,11 @@ impl ArrayReader {
             }
             return Ok(());
         }
-        // A chunk that reaches over the request may be needed for the next one.
-        let cached = if part.is_whole_chunk { None } else { context.cache.get(&self.array.path, chunk) };
-        let decoded = if let Some(decoded) = cached {
+        let decoded = if let Encoded::Decoded(decoded) = encoded {
             decoded
         } else {
             let decoded = Arc::new(self.decode_chunk(chunk, &part.shape, encoded, context).await?);
+            // A chunk that reaches over the request may be needed for the next one.
             if !part.is_whole_chunk {
                 context.cache.put(&self.array.path, chunk, Arc::clone(&decoded));
             }
@@ -212,7 +257,7 @@ impl ArrayReader {
             self.with_encoded(chunk, encoded, context, decode).await?;
             return Ok(elements.map_or(Chunk::Missing, Chunk::Variable));
         };
-        let mut buffer = context.pool.take(self.bytes_of(shape, size)?);
+        let mut buffer = context.pool.take(self.bytes_of(shape, size, "one chunk")?);
         let found = self
             .with_encoded(chunk, encoded, context, |encoded, scratch| {
                 self.chunk_codecs().decode(encoded, shape, buffer.bytes_mut(), scratch)
@@ -222,10 +267,9 @@ impl ArrayReader {
     }
 
     /// Bytes of a decoded box of `shape`.
-    fn bytes_of(&self, shape: &[u64], size: usize) -> Result<usize> {
+    fn bytes_of(&self, shape: &[u64], size: usize, what: &'static str) -> Result<usize> {
         let bytes = shape.iter().try_fold(size as u64, |n, l| n.checked_mul(*l)).unwrap_or(u64::MAX);
-        let limit =
-            || Error::Limit { array: self.array.path.clone(), what: "one chunk", needed: bytes, limit: MAX_BYTES };
+        let limit = || Error::Limit { array: self.array.path.clone(), what, needed: bytes, limit: MAX_BYTES };
         usize::try_from(bytes).ok().filter(|_| bytes <= MAX_BYTES).ok_or_else(limit)
     }
 
@@ -237,15 +281,15 @@ impl ArrayReader {
         context: &mut ReadContext,
         decode: impl FnOnce(&[u8], &mut Scratch) -> Result<(), String>,
     ) -> Result<bool> {
-        let ReadContext { files, scratch, .. } = context;
+        let ReadContext { files, scratch, indices, .. } = context;
         let outcome = match encoded {
-            Encoded::Missing => return Ok(false),
+            Encoded::Missing | Encoded::Decoded(_) => return Ok(false),
             Encoded::Fetched(bytes) => decode(&bytes, scratch),
             Encoded::Local => {
-                let Some(place) = self.place(chunk, Some((&mut *files, &mut *scratch))).await? else {
+                let Some(place) = self.place(chunk, indices, Some((&mut *files, &mut *scratch))).await? else {
                     return Ok(false);
                 };
-                let Some(path) = self.store.local_path(&place.key) else { return Ok(false) };
+                let path = self.local_path(&place.key)?;
                 match files.read(&place.key, &path, place.range, place.limit)? {
                     Some(encoded) => decode(encoded, scratch),
                     None => return Ok(false),
@@ -257,14 +301,21 @@ impl ArrayReader {
 
     /// Read a local chunk that needs no decoding; `false` where it was never written.
     async fn read_raw(&self, chunk: &[u64], out: &mut [u8], context: &mut ReadContext) -> Result<bool> {
-        let ReadContext { files, scratch, .. } = context;
-        let Some(place) = self.place(chunk, Some((&mut *files, scratch))).await? else { return Ok(false) };
-        let Some(path) = self.store.local_path(&place.key) else { return Ok(false) };
-        let read = files.read_into(&place.key, &path, place.range, out);
-        read.map_err(|e| match e {
-            Error::Store { source, .. } => self.corrupt(chunk, &source.to_string()),
-            e => e,
-        })
+        let ReadContext { files, scratch, indices, .. } = context;
+        let Some(place) = self.place(chunk, indices, Some((&mut *files, scratch))).await? else { return Ok(false) };
+        let path = self.local_path(&place.key)?;
+        match files.read_into(&place.key, &path, place.range, out)? {
+            RawRead::Done => Ok(true),
+            RawRead::NoFile => Ok(false),
+            RawRead::Holds(length) => {
+                Err(self.corrupt(chunk, &format!("it has {length} bytes where {} are needed", out.len())))
+            }
+        }
+    }
+
+    fn local_path(&self, key: &str) -> Result<PathBuf> {
+        let not_plain = || Error::Store { key: key.to_owned(), source: "it is no path inside the store".into() };
+        self.store.local_path(key).ok_or_else(not_plain)
     }
 
     fn corrupt(&self, chunk: &[u64], reason: &str) -> Error {
@@ -282,25 +333,35 @@ impl ArrayReader {
     }
 
     /// Encoded bytes of a chunk of a store that is not local.
-    async fn fetch(&self, chunk: &[u64]) -> Result<Encoded> {
-        let Some(place) = self.place(chunk, None).await? else { return Ok(Encoded::Missing) };
+    async fn fetch(&self, chunk: &[u64], indices: &Mutex<ShardIndices>) -> Result<Encoded> {
+        let Some(place) = self.place(chunk, indices, None).await? else { return Ok(Encoded::Missing) };
         let bytes = match place.range {
-            None => self.store.get(&place.key).await?,
+            None => self.store.get(&place.key, place.limit).await?,
             Some(range) => self.store.get_range(&place.key, range).await?,
         };
         Ok(bytes.map_or(Encoded::Missing, Encoded::Fetched))
     }
 
     /// Where a chunk's bytes lie; `None` where its shard's index says that it was never written.
-    async fn place(&self, chunk: &[u64], local: Option<(&mut LocalFiles, &mut Scratch)>) -> Result<Option<Place>> {
+    async fn place(
+        &self,
+        chunk: &[u64],
+        indices: &Mutex<ShardIndices>,
+        local: Option<(&mut LocalFiles, &mut Scratch)>,
+    ) -> Result<Option<Place>> {
         let (stored, inner) = self.stored_chunk(chunk);
         let key = self.array.chunk_key(&stored);
         let limit = self.encoded_limit(chunk);
         let Some(per_shard) = &self.per_shard else { return Ok(Some(Place { key, range: None, limit })) };
-        let Some(index) = self.shard_index(&stored, &key, local).await? else { return Ok(None) };
+        let Some(index) = self.shard_index(&stored, &key, indices, local).await? else { return Ok(None) };
         let position = inner.iter().zip(per_shard).fold(0u64, |p, (i, n)| p.saturating_mul(*n).saturating_add(*i));
         let entry = usize::try_from(position).ok().and_then(|p| index.get(p)).cloned().flatten();
-        Ok(entry.map(|range| Place { key, range: Some(ByteRange::Offsets(range)), limit }))
+        let Some(range) = entry else { return Ok(None) };
+        let length = range.end.saturating_sub(range.start);
+        if length > limit {
+            return Err(self.corrupt(chunk, &format!("{length} bytes are more than the {limit} that it can need")));
+        }
+        Ok(Some(Place { key, range: Some(ByteRange::Offsets(range)), limit }))
     }
 
     /// More bytes than encoding can make of a chunk, so that a file of any size is refused before it is read.
@@ -317,9 +378,11 @@ impl ArrayReader {
         &self,
         shard: &[u64],
         key: &str,
+        indices: &Mutex<ShardIndices>,
         local: Option<(&mut LocalFiles, &mut Scratch)>,
     ) -> Result<Option<ShardIndex>> {
-        if let Some(known) = self.indices.lock().unwrap_or_else(PoisonError::into_inner).get(shard) {
+        let id = (self.array.path.clone(), shard.to_vec());
+        if let Some(known) = indices.lock().unwrap_or_else(PoisonError::into_inner).indices.get(&id) {
             return Ok(known.clone());
         }
         let Some(sharding) = self.codecs.sharding() else { return Ok(None) };
@@ -349,11 +412,7 @@ impl ArrayReader {
             },
         };
         let index = index.map(Arc::new);
-        let mut indices = self.indices.lock().unwrap_or_else(PoisonError::into_inner);
-        if indices.values().flatten().map(|i| i.len()).sum::<usize>() > MAX_INDEX_ENTRIES {
-            indices.clear();
-        }
-        indices.insert(shard.to_vec(), index.clone());
+        indices.lock().unwrap_or_else(PoisonError::into_inner).put(id, index.clone());
         Ok(index)
     }
 }
@@ -412,8 +471,8 @@ struct Part {
 impl Request {
     fn new(reader: &ArrayReader, ranges: &[Range<u64>], order: &[usize]) -> Result<Self> {
         let lengths: Vec<u64> = ranges.iter().map(|r| r.end.saturating_sub(r.start)).collect();
-        let cells = reader.bytes_of(&lengths, 1)?;
-        reader.bytes_of(&lengths, reader.element_size().unwrap_or(1))?;
+        let cells = reader.bytes_of(&lengths, 1, "one Block")?;
+        reader.bytes_of(&lengths, reader.element_size().unwrap_or(VARIABLE_ELEMENT), "one Block")?;
         let lengths: Vec<usize> = lengths.iter().map(|l| usize::try_from(*l).unwrap_or(usize::MAX)).collect();
         let ordered: Vec<usize> = order.iter().filter_map(|axis| lengths.get(*axis).copied()).collect();
         let mut strides_of = vec![0usize; lengths.len()];
@@ -523,16 +582,26 @@ impl Assembly {
         }
     }
 
-    fn finish(self, array: &ArrayMetadata) -> Region {
+    fn finish(self, array: &ArrayMetadata) -> Result<Region> {
         match self {
-            Self::Fixed { out, undefined } => Region { cells: Cells::Fixed(out), undefined },
-            Self::Variable { chunks, cells } => gather(&chunks, &cells, array.fill_value.as_deref()),
+            Self::Fixed { out, undefined } => Ok(Region { cells: Cells::Fixed(out), undefined }),
+            Self::Variable { chunks, cells } => {
+                gather(&chunks, &cells, array.fill_value.as_deref()).map_err(|needed| Error::Limit {
+                    array: array.path.clone(),
+                    what: "the texts of one Block",
+                    needed: needed as u64,
+                    limit: MAX_TEXT as u64,
+                })
+            }
         }
     }
 }
 
 /// Elements of their own lengths, in the order of the answer.
-fn gather(chunks: &[Arc<Chunk>], cells: &[(usize, usize)], fill_value: Option<&[u8]>) -> Region {
+///
+/// # Errors
+/// The bytes so far, where they are too many.
+fn gather(chunks: &[Arc<Chunk>], cells: &[(usize, usize)], fill_value: Option<&[u8]>) -> Result<Region, usize> {
     let mut elements = VariableElements { offsets: Vec::with_capacity(cells.len() + 1), bytes: Vec::new() };
     elements.offsets.push(0);
     let mut undefined = Vec::with_capacity(cells.len());
@@ -541,9 +610,14 @@ fn gather(chunks: &[Arc<Chunk>], cells: &[(usize, usize)], fill_value: Option<&[
             Some(Chunk::Variable(v)) => Some(v.get(*index)),
             _ => fill_value,
         };
-        elements.bytes.extend_from_slice(element.unwrap_or_default());
+        let element_bytes = element.unwrap_or_default();
+        let needed = elements.bytes.len().saturating_add(element_bytes.len());
+        if needed > MAX_TEXT {
+            return Err(needed);
+        }
+        elements.bytes.extend_from_slice(element_bytes);
         elements.offsets.push(elements.bytes.len());
         undefined.push(u8::from(element.is_none()));
     }
-    Region { cells: Cells::Variable(elements), undefined: undefined.contains(&1).then_some(undefined) }
+    Ok(Region { cells: Cells::Variable(elements), undefined: undefined.contains(&1).then_some(undefined) })
 }

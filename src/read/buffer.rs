@@ -19,9 +19,13 @@ impl BufferPool {
     pub(crate) fn take(self: &Arc<Self>, length: usize) -> PooledBuffer {
         let words = length.div_ceil(8);
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        // The smallest that is large enough, so that large ones stay for large chunks.
-        let fit =
-            idle.iter().enumerate().filter(|(_, b)| b.len() >= words).min_by_key(|(_, b)| b.len()).map(|(i, _)| i);
+        // The smallest that is large enough, and none that is far larger: an array may keep its buffer for long.
+        let fit = idle
+            .iter()
+            .enumerate()
+            .filter(|(_, b)| (words..=words.saturating_mul(2).max(512)).contains(&b.len()))
+            .min_by_key(|(_, b)| b.len())
+            .map(|(i, _)| i);
         let buffer = fit.map(|i| idle.swap_remove(i));
         drop(idle);
         let buffer = buffer.unwrap_or_else(|| vec![0; words]);

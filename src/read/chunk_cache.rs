@@ -9,6 +9,9 @@ use super::decode::VariableElements;
 /// Bytes that the chunks of a cache may hold.
 const MAX_BYTES: usize = 128 << 20;
 
+/// Bytes of a key and its place in the map, roughly.
+const KEY: usize = 256;
+
 /// A chunk as stored, padding included.
 #[derive(Debug)]
 pub(crate) enum Chunk {
@@ -21,12 +24,14 @@ pub(crate) enum Chunk {
 }
 
 impl Chunk {
+    /// Bytes that the cache pays for it, the key included.
     fn bytes(&self) -> usize {
-        match self {
+        let elements = match self {
             Self::Missing => 0,
             Self::Fixed(buffer) => buffer.bytes().len(),
             Self::Variable(v) => v.bytes.len() + v.offsets.len() * size_of::<usize>(),
-        }
+        };
+        elements + KEY
     }
 }
 

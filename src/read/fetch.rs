@@ -8,6 +8,15 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::store::ByteRange;
 
+/// How reading into a buffer of a fixed length ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RawRead {
+    Done,
+    NoFile,
+    /// There are so many bytes, and nothing was read.
+    Holds(u64),
+}
+
 /// Reads files of a local store: the last one stays open, since the chunks of a shard follow each other.
 #[derive(Debug, Default)]
 pub(crate) struct LocalFiles {
@@ -39,21 +48,21 @@ impl LocalFiles {
         Ok(self.buffer.get(..length))
     }
 
-    /// The same straight into `out`, which has to have the length of what is read; `false` where the file does not exist.
+    /// The same straight into `out`, if that has the length of what is there.
     pub(crate) fn read_into(
         &mut self,
         key: &str,
         path: &Path,
         range: Option<ByteRange>,
         out: &mut [u8],
-    ) -> Result<bool> {
-        let Some(range) = self.locate(key, path, range)? else { return Ok(false) };
+    ) -> Result<RawRead> {
+        let Some(range) = self.locate(key, path, range)? else { return Ok(RawRead::NoFile) };
         let length = range.end.saturating_sub(range.start);
         if length != out.len() as u64 {
-            return Err(failure(key, format!("it has {length} bytes where its chunk has {}", out.len())));
+            return Ok(RawRead::Holds(length));
         }
         self.read_at(key, range.start, out)?;
-        Ok(true)
+        Ok(RawRead::Done)
     }
 
     /// Open the file and say which of its bytes `range` is.

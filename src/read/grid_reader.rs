@@ -18,6 +18,9 @@ use crate::store::{DimensionChunks, ReadableStore};
 /// Coordinates and fixed fields up to this size are read once and kept; larger ones are read Block by Block, like data.
 const MAX_KEPT: u64 = 256 << 20;
 
+/// Stored and decoded bytes of one variable for one Block above which a read is refused.
+const MAX_DECODED: u64 = 4 << 30;
+
 /// A grid whose columns can be read.
 #[derive(Debug)]
 pub(crate) struct GridReader {
@@ -87,7 +90,7 @@ impl GridReader {
         }
         if !columns.iter().any(|c| c.role == Role::Data) {
             let reasons = left_out.iter().map(|l| format!("`{}`: {}", l.name, l.reason)).collect::<Vec<_>>().join("; ");
-            return Err(Error::Ambiguous(format!(
+            return Err(Error::NoTable(format!(
                 "no data variable of dimensions ({}) can be read: {reasons}",
                 grid.dims.join(", ")
             )));
@@ -158,8 +161,8 @@ impl ColumnReader {
     /// Read what the schema depends on: dimension coordinates, for whether they hold NULL, and dates that may have to be text. Returns whether the column is nullable.
     async fn prepare(&mut self, context: &mut ReadContext) -> Result<bool> {
         let ColumnSource::Array(array) = &mut self.source else { return Ok(false) };
-        let julian = matches!(&array.encoding.kind, Kind::Time { encoding, text: false } if encoding.calendar() == Calendar::Julian);
-        if self.role != Role::Dimension && !(julian && array.is_kept()) {
+        let julian = matches!(&array.encoding.kind, Kind::Time { encoding, text: false, .. } if encoding.calendar() == Calendar::Julian);
+        if !array.is_kept() || (self.role != Role::Dimension && !julian) {
             return Ok(true);
         }
         match array.load(context).await {
@@ -184,15 +187,16 @@ impl ColumnReader {
     /// Bytes of one decoded chunk.
     fn chunk_bytes(&self) -> Option<u64> {
         let ColumnSource::Array(array) = &self.source else { return None };
-        let lengths = array.reader.chunk_grid().0.iter().map(|d| d.range(0).end);
+        let dims = array.reader.chunk_grid().0.iter().take(array.variable.dims.len());
+        let lengths = dims.map(DimensionChunks::longest);
         Some(lengths.fold(array.variable.element_size(), u64::saturating_mul))
     }
 
-    /// Bytes of one decoded value.
+    /// Bytes of one value, stored and decoded.
     pub(crate) fn value_bytes(&self) -> u64 {
         match &self.source {
             ColumnSource::Index => 8,
-            ColumnSource::Array(array) => array.variable.element_size().max(1),
+            ColumnSource::Array(array) => array.value_bytes(),
         }
     }
 
@@ -246,6 +250,15 @@ impl EncodedArray {
         bytes <= MAX_KEPT
     }
 
+    /// Bytes of one value, stored and decoded; numbers that are neither widened nor packed are decoded where they lie.
+    fn value_bytes(&self) -> u64 {
+        let stored = self.variable.element_size();
+        match self.encoding.kind {
+            Kind::Number { widen: false } => stored,
+            _ => stored + self.encoding.arrow_type().primitive_width().unwrap_or(16) as u64,
+        }
+    }
+
     /// All values.
     async fn load(&self, context: &mut ReadContext) -> Result<ArrayRef, ReadError> {
         let whole: Vec<Range<u64>> =
@@ -255,6 +268,13 @@ impl EncodedArray {
 
     /// The values of `ranges`, which are in the order of the grid's dimensions.
     async fn read(&self, ranges: &[Range<u64>], context: &mut ReadContext) -> Result<ArrayRef, ReadError> {
+        let rows = ranges.iter().fold(1u64, |n, r| n.saturating_mul(r.end - r.start));
+        let needed = rows.saturating_mul(self.value_bytes());
+        if needed > MAX_DECODED {
+            let array = self.variable.array.path.clone();
+            return Err(ReadError::Other(Error::Limit { array, what: "one Block", needed, limit: MAX_DECODED }));
+        }
+        let rows = to_usize(rows);
         let mut own = vec![0..0; self.order.len()];
         for (axis, range) in self.order.iter().zip(ranges.iter().chain(&self.variable.trailing)) {
             if let Some(slot) = own.get_mut(*axis) {
@@ -267,7 +287,7 @@ impl EncodedArray {
         if let Some(undefined) = region.undefined.as_mut().filter(|_| elements > 1) {
             *undefined = undefined.iter().copied().step_by(elements).collect();
         }
-        to_arrow(region, &self.encoding, &context.pool).map_err(|e| match e {
+        to_arrow(rows, region, &self.encoding, &context.pool).map_err(|e| match e {
             ValueError::NotGregorian => ReadError::NotGregorian,
             ValueError::Other(reason) => {
                 ReadError::Other(Error::Unsupported { array: self.variable.array.path.clone(), reason })

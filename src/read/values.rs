@@ -14,7 +14,9 @@ use bytemuck::Pod;
 use super::buffer::{BufferPool, PooledBuffer};
 use super::cells::{Cells, Region};
 use super::numpy_time;
-use crate::dataset::cf::{Encoding, Kind, Missing, TimeEncoding, TimestampLabel, duration_from_float, struct_fields};
+use crate::dataset::cf::{
+    Encoding, Kind, Missing, Packing, TimeEncoding, TimestampLabel, duration_from_float, struct_fields,
+};
 use crate::store::data_type::{DataType, Endian};
 
 /// Why cells are no values of their column.
@@ -32,13 +34,16 @@ fn other(reason: impl Into<String>) -> ValueError {
     ValueError::Other(reason.into())
 }
 
-/// The cells of `region` as an array of `encoding.arrow_type()`.
+/// The `rows` cells of `region` as an array of `encoding.arrow_type()`.
 ///
 /// # Errors
 /// Times and durations that their type cannot hold.
-pub(crate) fn to_arrow(region: Region, encoding: &Encoding, pool: &Arc<BufferPool>) -> Result<ArrayRef> {
+pub(crate) fn to_arrow(rows: usize, region: Region, encoding: &Encoding, pool: &Arc<BufferPool>) -> Result<ArrayRef> {
     let Region { cells, undefined } = region;
     let undefined = undefined.as_deref();
+    if encoding.stored == DataType::FixedBytes(0) {
+        return Ok(text(std::iter::repeat_n("", rows), &encoding.missing, undefined));
+    }
     let cells = match cells {
         Cells::Fixed(buffer) => buffer,
         Cells::Variable(elements) => {
@@ -86,9 +91,9 @@ fn numbers(
                 (many, nat) => null_where(values, |v| many.contains(v) || Some(*v) == nat, undefined),
             };
             match &encoding.kind {
-                Kind::Packed { scale, offset } => packed(pool, values, nulls, *scale, *offset),
-                Kind::Time { encoding, text } => times(pool, values, nulls, encoding, *text),
-                Kind::Duration { step } => durations(pool, values, nulls, *step),
+                Kind::Packed(packing) => packed(pool, values, nulls, *packing),
+                Kind::Time { encoding, text, packing } => times(pool, values, nulls, encoding, *text, *packing),
+                Kind::Duration { step, packing } => durations(pool, values, nulls, *step, *packing),
                 Kind::Number { widen: true } => widened::<$native, $wide>(pool, values, nulls),
                 _ => Ok(primitive::<$arrow>(cells, nulls)),
             }
@@ -99,9 +104,9 @@ fn numbers(
             let values: &[$native] = typed(&cells);
             let nulls = null_floats(values, encoding, undefined, $rounded);
             match &encoding.kind {
-                Kind::Packed { scale, offset } => packed(pool, values, nulls, *scale, *offset),
-                Kind::Time { encoding, text } => times(pool, values, nulls, encoding, *text),
-                Kind::Duration { step } => durations(pool, values, nulls, *step),
+                Kind::Packed(packing) => packed(pool, values, nulls, *packing),
+                Kind::Time { encoding, text, packing } => times(pool, values, nulls, encoding, *text, *packing),
+                Kind::Duration { step, packing } => durations(pool, values, nulls, *step, *packing),
                 _ => Ok(primitive::<$arrow>(cells, nulls)),
             }
         }};
@@ -212,15 +217,13 @@ impl Number for f64 {
     }
 }
 
-/// CF packing: two roundings, as numpy makes them, never a fused one.
 fn packed<T: Number>(
     pool: &Arc<BufferPool>,
     values: &[T],
     nulls: Option<NullBuffer>,
-    scale: f64,
-    offset: f64,
+    packing: Packing,
 ) -> Result<ArrayRef> {
-    let values = mapped(pool, values, |v| Ok(v.to_f64() * scale + offset))?;
+    let values = mapped(pool, values, |v| Ok(packing.unpack(v.to_f64())))?;
     Ok(Arc::new(PrimitiveArray::<Float64Type>::new(values, nulls)))
 }
 
@@ -241,7 +244,11 @@ fn times<T: Number>(
     nulls: Option<NullBuffer>,
     encoding: &TimeEncoding,
     as_text: bool,
+    packing: Option<Packing>,
 ) -> Result<ArrayRef> {
+    if let Some(packing) = packing {
+        return times(pool, &unpacked(values, packing), nulls, encoding, as_text, None);
+    }
     let is_null = |i: usize| nulls.as_ref().is_some_and(|n| n.is_null(i));
     let outside = |v: T| {
         other(format!(
@@ -281,6 +288,10 @@ fn times<T: Number>(
     Ok(timestamps(values, crate::dataset::cf::arrow_unit(encoding.unit()), nulls))
 }
 
+fn unpacked<T: Number>(values: &[T], packing: Packing) -> Vec<f64> {
+    values.iter().map(|v| packing.unpack(v.to_f64())).collect()
+}
+
 fn timestamps(values: ScalarBuffer<i64>, unit: ArrowUnit, nulls: Option<NullBuffer>) -> ArrayRef {
     match unit {
         ArrowUnit::Second => Arc::new(PrimitiveArray::<TimestampSecondType>::new(values, nulls)),
@@ -295,7 +306,11 @@ fn durations<T: Number>(
     values: &[T],
     nulls: Option<NullBuffer>,
     step: i64,
+    packing: Option<Packing>,
 ) -> Result<ArrayRef> {
+    if let Some(packing) = packing {
+        return durations(pool, &unpacked(values, packing), nulls, step, None);
+    }
     let mut i = 0;
     let values = mapped(pool, values, |v| {
         let null = nulls.as_ref().is_some_and(|n| n.is_null(i));

@@ -30,6 +30,18 @@ impl DimensionChunks {
         }
     }
 
+    /// Cells of the array that the longest chunk holds.
+    #[must_use]
+    pub(crate) fn longest(&self) -> u64 {
+        match &self.cuts {
+            Cuts::Regular(length) => self.size.min(*length),
+            Cuts::Irregular(bounds) => {
+                let clipped = |b: &u64| (*b).min(self.size);
+                bounds.windows(2).filter_map(|w| Some(clipped(w.last()?) - clipped(w.first()?))).max().unwrap_or(0)
+            }
+        }
+    }
+
     /// The chunk that holds `index`, which must lie inside the array.
     #[must_use]
     pub(crate) fn chunk_of(&self, index: u64) -> u64 {

@@ -1,5 +1,8 @@
 //! Zarr data types, of both formats under one name each.
 
+/// Bytes of an element of fixed size above which its array is not read: nothing is allocated from larger numbers in metadata.
+pub(crate) const MAX_ELEMENT: usize = 1 << 20;
+
 /// Byte order of the elements of an array or of a structure's field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Endian {

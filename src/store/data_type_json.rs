@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::data_type::{DataType, Endian, NumpyUnit, StructField};
+use super::data_type::{DataType, Endian, MAX_ELEMENT, NumpyUnit, StructField};
 
 /// Data type and byte order of a format 2 `dtype`; no byte order where there is nothing to order (`|u1`, `|O`).
 ///
@@ -32,7 +32,7 @@ fn parse_v2_text(text: &str, object_codec: Option<&str>) -> Result<(DataType, Op
     };
     let kind = chars.next().ok_or_else(unsupported)?;
     let rest = chars.as_str();
-    let size = || rest.parse::<usize>().map_err(|_| unsupported());
+    let size = || rest.parse().ok().filter(|n| (1..=MAX_ELEMENT).contains(n)).ok_or_else(unsupported);
     let data_type = match kind {
         'b' if rest == "1" => DataType::Bool,
         'i' | 'u' | 'f' | 'c' => match (kind, rest) {
@@ -91,7 +91,7 @@ fn structure(fields: Vec<(String, DataType, Endian)>) -> Result<DataType, String
             .fixed_size()
             .ok_or_else(|| format!("field `{name}` of a structured data type has no fixed size"))?;
         out.push(StructField { name, data_type, offset, endian });
-        offset = offset.checked_add(size).ok_or("a structured data type is too large")?;
+        offset = offset.checked_add(size).filter(|n| *n <= MAX_ELEMENT).ok_or("a structured data type is too large")?;
     }
     if out.is_empty() {
         return Err("a structured data type has no fields".into());
@@ -150,6 +150,7 @@ pub(crate) fn parse_v3(data_type: &Value, endian: Endian) -> Result<DataType, St
         configuration("length_bytes")
             .and_then(Value::as_u64)
             .and_then(|n| usize::try_from(n).ok())
+            .filter(|n| (1..=MAX_ELEMENT).contains(n))
             .ok_or_else(unsupported)
     };
     let unit = || {
@@ -198,7 +199,7 @@ pub(crate) fn parse_v3(data_type: &Value, endian: Endian) -> Result<DataType, St
             structure(fields.iter().map(|f| field_v3(f, endian)).collect::<Result<_, _>>()?)?
         }
         _ => match name.strip_prefix('r').and_then(|bits| bits.parse::<usize>().ok()) {
-            Some(bits) if bits % 8 == 0 => DataType::Raw(bits / 8),
+            Some(bits) if bits % 8 == 0 && (1..=MAX_ELEMENT).contains(&(bits / 8)) => DataType::Raw(bits / 8),
             _ => return Err(unsupported()),
         },
     })

@@ -1,6 +1,6 @@
 //! The groups and arrays of a store, from consolidated metadata where there is some, else by listing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
@@ -42,6 +42,8 @@ pub(crate) struct Hierarchy {
 
 /// Groups and arrays looked at when listing, so that a tree without end stops.
 const MAX_NODES: usize = 100_000;
+/// Bytes of one metadata document.
+const MAX_DOCUMENT: u64 = 256 << 20;
 /// Consolidated metadata of format 2.
 const ZMETADATA: &str = ".zmetadata";
 /// Requests in flight while listing.
@@ -52,7 +54,7 @@ impl Hierarchy {
     pub(crate) async fn open(store: Arc<dyn ReadableStore>, options: OpenOptions) -> Result<Option<Self>> {
         let consolidated_v2 = async {
             let wanted = options.consolidated != Some(false) && options.zarr_format != Some(3);
-            if wanted { store.get(ZMETADATA).await } else { Ok(None) }
+            if wanted { store.get(ZMETADATA, MAX_DOCUMENT).await } else { Ok(None) }
         };
         let (root, consolidated_v2) =
             futures::try_join!(node(store.as_ref(), "", options.zarr_format), consolidated_v2)?;
@@ -106,6 +108,13 @@ impl Hierarchy {
 
     /// Paths of the groups under `path`, at any depth, that hold arrays themselves.
     pub(crate) async fn groups_with_arrays(&mut self, path: &str) -> Result<Vec<String>> {
+        if self.complete {
+            let below = |group: &str| group != path && child_of(path, group);
+            let arrays = self.nodes.iter().filter(|(_, n)| matches!(n, Node::Array { .. }));
+            let groups = arrays.filter_map(|(p, _)| p.rsplit_once('/').map(|(group, _)| group.to_owned()));
+            let groups: BTreeSet<String> = groups.filter(|g| below(g)).collect();
+            return Ok(groups.into_iter().collect());
+        }
         let mut found = Vec::new();
         let mut todo = vec![path.to_owned()];
         let mut seen = 0usize;
@@ -126,6 +135,11 @@ impl Hierarchy {
     }
 }
 
+/// Whether `path` lies in `group`, at any depth.
+fn child_of(group: &str, path: &str) -> bool {
+    group.is_empty() || path.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
+}
+
 /// The name of the node at `path` where it lies directly under `group`.
 fn child_name<'a>(group: &str, path: &'a str) -> Option<&'a str> {
     let rest = if group.is_empty() { path } else { path.strip_prefix(group)?.strip_prefix('/')? };
@@ -140,7 +154,7 @@ struct Found {
 }
 
 async fn document(store: &dyn ReadableStore, key: &str) -> Result<Option<Value>> {
-    store.get(key).await?.map(|bytes| parse(key, &bytes)).transpose()
+    store.get(key, MAX_DOCUMENT).await?.map(|bytes| parse(key, &bytes)).transpose()
 }
 
 fn parse(key: &str, bytes: &[u8]) -> Result<Value> {

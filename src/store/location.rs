@@ -1,5 +1,6 @@
 //! Locations as users write them: a path, or a URL, with or without a group inside the store.
 
+use object_store::path::Path;
 use url::Url;
 
 use crate::error::{Error, Result};
@@ -59,6 +60,21 @@ impl Location {
         Ok(Self { url, group: String::new() })
     }
 
+    /// The location of `prefix` in an object store without a URL, and the prefix of its root.
+    ///
+    /// # Errors
+    /// None that a prefix can have.
+    pub(crate) fn in_store(prefix: &Path) -> Result<(Path, Self)> {
+        let parts: Vec<_> = prefix.parts().collect();
+        let end = parts.iter().position(|part| is_store(part.as_ref())).map_or(parts.len(), |i| i + 1);
+        let (root, group) = parts.split_at_checked(end).unwrap_or((&parts, &[]));
+        let group = group.iter().map(|p| p.as_ref().to_owned()).collect::<Vec<_>>().join("/");
+        let root: Path = root.iter().cloned().collect();
+        let mut location = Self::whole("memory:///")?;
+        location.url.set_path(root.as_ref());
+        Ok((root, Self { url: location.url, group }))
+    }
+
     /// Whether `text` has the shape of a location of a store: a path component ends in `.zarr`.
     #[must_use]
     pub(crate) fn names_a_store(text: &str) -> bool {
@@ -80,7 +96,7 @@ fn has_scheme(text: &str) -> bool {
 
 /// A URL's path holds `%20` for a blank; names of groups hold the blank.
 fn decode(path: &str) -> String {
-    object_store::path::Path::from_url_path(path).map_or_else(|_| path.to_owned(), String::from)
+    Path::from_url_path(path).map_or_else(|_| path.to_owned(), String::from)
 }
 
 #[cfg(test)]

@@ -137,12 +137,16 @@ fn rectilinear_dimension(size: u64, chunk: &Value) -> Result<DimensionChunks, St
             ),
             length => (length.as_u64().ok_or_else(bad)?, 1),
         };
-        let count = usize::try_from(count)
-            .ok()
-            .filter(|n| *n <= MAX_IRREGULAR && bounds.len() <= MAX_IRREGULAR)
-            .ok_or_else(bad)?;
-        for _ in 0..count {
-            end = end.checked_add(length).filter(|_| length > 0).ok_or_else(bad)?;
+        if length == 0 {
+            return Err(bad());
+        }
+        // Chunks beyond the array hold nothing, however many there are.
+        let needed = size.saturating_sub(end).div_ceil(length).min(count);
+        for _ in 0..needed {
+            if bounds.len() > MAX_IRREGULAR {
+                return Err(format!("there are more than {MAX_IRREGULAR} chunks along a dimension"));
+            }
+            end = end.checked_add(length).ok_or_else(bad)?;
             bounds.push(end);
         }
     }

@@ -42,11 +42,11 @@ pub(crate) enum ByteRange {
 /// A store of Zarr keys. Keys are relative to the store's root.
 #[async_trait]
 pub(crate) trait ReadableStore: Debug + Send + Sync {
-    /// The whole object; `None` where the key does not exist.
+    /// The whole object; `None` where the key does not exist. More than `limit` bytes are refused before they are read.
     ///
     /// # Errors
     /// Every other failure of the store, with the key.
-    async fn get(&self, key: &str) -> Result<Option<Bytes>>;
+    async fn get(&self, key: &str, limit: u64) -> Result<Option<Bytes>>;
 
     /// A part of the object; `None` where the key does not exist.
     ///

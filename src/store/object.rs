@@ -39,9 +39,14 @@ impl ObjectStoreReader {
         Path::parse(raw.trim_end_matches('/')).map_err(|e| failure(key, e))
     }
 
-    async fn get_with(&self, key: &str, range: Option<GetRange>) -> Result<Option<Bytes>> {
+    async fn get_with(&self, key: &str, range: Option<GetRange>, limit: u64) -> Result<Option<Bytes>> {
         let options = GetOptions { range, ..GetOptions::default() };
         match self.store.get_opts(&self.path(key)?, options).await {
+            Ok(found) if found.range.end - found.range.start > limit => {
+                let size = found.range.end - found.range.start;
+                let reason = format!("it has {size} bytes, more than the {limit} that it can need");
+                Err(failure(key, std::io::Error::other(reason)))
+            }
             Ok(found) => found.bytes().await.map(Some).map_err(|e| failure(key, e)),
             Err(e) if is_missing(&e) => Ok(None),
             Err(e) => Err(failure(key, e)),
@@ -78,8 +83,8 @@ fn is_missing(error: &object_store::Error) -> bool {
 
 #[async_trait]
 impl ReadableStore for ObjectStoreReader {
-    async fn get(&self, key: &str) -> Result<Option<Bytes>> {
-        self.get_with(key, None).await
+    async fn get(&self, key: &str, limit: u64) -> Result<Option<Bytes>> {
+        self.get_with(key, None, limit).await
     }
 
     async fn get_range(&self, key: &str, range: ByteRange) -> Result<Option<Bytes>> {
@@ -87,7 +92,7 @@ impl ReadableStore for ObjectStoreReader {
             ByteRange::Offsets(r) => (GetRange::Bounded(r.clone()), r.end.saturating_sub(r.start)),
             ByteRange::Suffix(n) => (GetRange::Suffix(n), n),
         };
-        let bytes = self.get_with(key, Some(range)).await?;
+        let bytes = self.get_with(key, Some(range), length).await?;
         match bytes {
             Some(b) if b.len() as u64 != length => {
                 Err(failure(key, std::io::Error::other(format!("{length} bytes were asked for and {} came", b.len()))))
@@ -124,11 +129,11 @@ mod tests {
         let store = InMemory::new();
         store.put(&Path::from("s/a/2m temp"), "bytes".into()).await.unwrap();
         let reader = ObjectStoreReader::new(Arc::new(store), Path::from("s"));
-        assert_eq!(reader.get("a/2m temp").await.unwrap().unwrap(), "bytes");
-        assert_eq!(reader.get("a/none").await.unwrap(), None);
+        assert_eq!(reader.get("a/2m temp", 1000).await.unwrap().unwrap(), "bytes");
+        assert_eq!(reader.get("a/none", 1000).await.unwrap(), None);
         assert_eq!(reader.get_range("a/2m temp", ByteRange::Suffix(2)).await.unwrap().unwrap(), "es");
         assert!(reader.get_range("a/2m temp", ByteRange::Offsets(3..9)).await.is_err());
-        assert!(reader.get("../x").await.is_err());
+        assert!(reader.get("../x", 1000).await.is_err());
         assert_eq!(reader.list_folders("").await.unwrap(), ["a"]);
     }
 
@@ -139,9 +144,9 @@ mod tests {
         std::fs::write(dir.path().join("file"), "x").unwrap();
         let store = LocalFileSystem::new_with_prefix(dir.path()).unwrap();
         let reader = ObjectStoreReader::local(Arc::new(store), Path::default(), dir.path().to_owned());
-        assert_eq!(reader.get("g/zarr.json").await.unwrap(), None);
-        assert_eq!(reader.get("file/zarr.json").await.unwrap(), None);
-        assert_eq!(reader.get("file").await.unwrap().unwrap(), "x");
+        assert_eq!(reader.get("g/zarr.json", 1000).await.unwrap(), None);
+        assert_eq!(reader.get("file/zarr.json", 1000).await.unwrap(), None);
+        assert_eq!(reader.get("file", 1000).await.unwrap().unwrap(), "x");
         assert_eq!((reader.local_path("../x"), reader.local_path("a/c/0")), (None, Some(dir.path().join("a/c/0"))));
     }
 }

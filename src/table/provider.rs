@@ -76,7 +76,7 @@ impl ZarrTable {
     /// let store = Arc::new(InMemory::new());
     /// let array = r#"{"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int16", "fill_value": 7,
     ///     "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
-    ///     "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}], "dimension_names": ["x"]}"#;
+    ///     "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "dimension_names": ["x"]}"#;
     /// store.put(&Path::from("s/zarr.json"), r#"{"zarr_format": 3, "node_type": "group"}"#.into()).await?;
     /// store.put(&Path::from("s/a/zarr.json"), array.into()).await?;
     /// let table = ZarrTable::open_in(store, Path::from("s"), &ZarrOptions::default()).await?;
@@ -86,9 +86,8 @@ impl ZarrTable {
     /// # Errors
     /// As [`Self::open_with`].
     pub async fn open_in(store: Arc<dyn ObjectStore>, prefix: Path, options: &ZarrOptions) -> Result<Self> {
-        let location = Location::parse(&format!("memory:///{prefix}"))?;
-        let store: Arc<dyn ReadableStore> =
-            Arc::new(ObjectStoreReader::new(store, Path::from_url_path(location.url.path()).unwrap_or(prefix)));
+        let (root, location) = Location::in_store(&prefix)?;
+        let store: Arc<dyn ReadableStore> = Arc::new(ObjectStoreReader::new(store, root));
         let nothing = || Error::NotFound {
             location: location.url.to_string(),
             reason: "there is neither `zarr.json` nor `.zgroup`, `.zarray` or `.zmetadata`".into(),

@@ -10,6 +10,20 @@ use crate::options::ZarrOptions;
 use crate::store::ArrayMetadata;
 use crate::store::data_type::{DataType, NumpyUnit};
 
+/// CF packing: a value is `raw * scale + offset`, in f64, with two roundings as numpy makes them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Packing {
+    scale: f64,
+    offset: f64,
+}
+
+impl Packing {
+    /// The value of a stored number.
+    pub(crate) fn unpack(self, raw: f64) -> f64 {
+        raw * self.scale + self.offset
+    }
+}
+
 /// What kind of value the elements are.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
@@ -17,14 +31,14 @@ pub(crate) enum Kind {
     Boolean,
     /// Numbers as they are, but for a wider type where `widen` says so.
     Number { widen: bool },
-    /// `raw * scale + offset` in f64.
-    Packed { scale: f64, offset: f64 },
-    /// CF time, as timestamps or as text.
-    Time { encoding: TimeEncoding, text: bool },
+    /// Numbers that are packed.
+    Packed(Packing),
+    /// CF time, as timestamps or as text; unpacked first where it is packed.
+    Time { encoding: TimeEncoding, text: bool, packing: Option<Packing> },
     /// numpy `datetime64` ticks.
     DateTime { unit: NumpyUnit, scale: u32, target: TimeUnit },
-    /// Numbers of `step` nanoseconds each.
-    Duration { step: i64 },
+    /// Numbers of `step` nanoseconds each; unpacked first where they are packed.
+    Duration { step: i64, packing: Option<Packing> },
     /// Real and imaginary part.
     Complex,
     /// Fields.
@@ -78,7 +92,9 @@ impl Encoding {
                     target: options.time_unit.unwrap_or(default),
                 });
             }
-            DataType::TimeDelta64 { unit, scale } => return plain(Kind::Duration { step: numpy_step(*unit, *scale)? }),
+            DataType::TimeDelta64 { unit, scale } => {
+                return plain(Kind::Duration { step: numpy_step(*unit, *scale)?, packing: None });
+            }
             DataType::String | DataType::FixedBytes(_) | DataType::FixedUtf32(_) => {
                 let missing = if options.mask_and_scale.0 {
                     Missing::of(array, data_type, Some(false), is_dimension)
@@ -106,9 +122,9 @@ impl Encoding {
         match &self.kind {
             Kind::Boolean => ArrowType::Boolean,
             Kind::Number { widen } => number_type(&self.stored, *widen),
-            Kind::Packed { .. } => ArrowType::Float64,
+            Kind::Packed(_) => ArrowType::Float64,
             Kind::Time { text: true, .. } | Kind::Text => ArrowType::Utf8View,
-            Kind::Time { encoding, text: false } => ArrowType::Timestamp(arrow_unit(encoding.unit()), None),
+            Kind::Time { encoding, text: false, .. } => ArrowType::Timestamp(arrow_unit(encoding.unit()), None),
             Kind::DateTime { target, .. } => ArrowType::Timestamp(arrow_unit(*target), None),
             Kind::Duration { .. } => ArrowType::Duration(ArrowUnit::Nanosecond),
             Kind::Complex | Kind::Struct => ArrowType::Struct(struct_fields(&self.stored)),
@@ -143,26 +159,29 @@ fn reinterpreted(array: &ArrayMetadata, data_type: &DataType) -> DataType {
 }
 
 fn number(array: &ArrayMetadata, stored: &DataType, options: &ZarrOptions) -> Result<Kind, String> {
-    let units = text(array, "units");
-    if options.decode_times.0
-        && let Some(parsed) = units.and_then(|u| TimeEncoding::parse(u, text(array, "calendar"), options.time_unit))
-    {
-        let encoding = parsed?;
-        return Ok(Kind::Time { text: encoding.calendar().is_text(), encoding });
-    }
-    if text(array, "dtype").is_some_and(|d| d.starts_with("timedelta64")) {
-        let units = units.ok_or("attribute `dtype` names a duration but there is no attribute `units`")?;
-        let step = duration_step(units).ok_or_else(|| format!("attribute `units` = `{units}` is no unit of time"))?;
-        return Ok(Kind::Duration { step });
-    }
-    if options.mask_and_scale.0 {
-        let (scale, offset) = (factor(array, "scale_factor")?, factor(array, "add_offset")?);
-        if scale.is_some() || offset.is_some() {
-            return Ok(Kind::Packed { scale: scale.unwrap_or(1.0), offset: offset.unwrap_or(0.0) });
+    let packing = if options.mask_and_scale.0 { packing(array)? } else { None };
+    if options.decode_times.0 {
+        let units = text(array, "units");
+        if let Some(parsed) = units.and_then(|u| TimeEncoding::parse(u, text(array, "calendar"), options.time_unit)) {
+            let encoding = parsed?;
+            return Ok(Kind::Time { text: encoding.calendar().is_text(), encoding, packing });
+        }
+        if text(array, "dtype").is_some_and(|d| d.starts_with("timedelta64")) {
+            let units = units.ok_or("attribute `dtype` names a duration but there is no attribute `units`")?;
+            let step =
+                duration_step(units).ok_or_else(|| format!("attribute `units` = `{units}` is no unit of time"))?;
+            return Ok(Kind::Duration { step, packing });
         }
     }
     let small_unsigned = matches!(stored, DataType::UInt8 | DataType::UInt16 | DataType::UInt32);
-    Ok(Kind::Number { widen: small_unsigned && !options.keep_unsigned })
+    Ok(packing.map_or(Kind::Number { widen: small_unsigned && !options.keep_unsigned }, Kind::Packed))
+}
+
+/// CF packing, where the array has any.
+fn packing(array: &ArrayMetadata) -> Result<Option<Packing>, String> {
+    let (scale, offset) = (factor(array, "scale_factor")?, factor(array, "add_offset")?);
+    let packed = scale.is_some() || offset.is_some();
+    Ok(packed.then(|| Packing { scale: scale.unwrap_or(1.0), offset: offset.unwrap_or(0.0) }))
 }
 
 /// A packing attribute: a number, or a list of one.

@@ -4,7 +4,8 @@
 mod output;
 
 use std::collections::HashSet;
-use std::io::{self, IsTerminal, Read, Write};
+use std::error::Error as _;
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,7 +13,6 @@ use std::time::Instant;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use datafusion::arrow::error::ArrowError;
 use datafusion::common::format::ExplainFormat;
 use datafusion::common::{DataFusionError, TableReference};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -68,20 +68,8 @@ enum Stop {
     Failed(DataFusionError),
 }
 
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe { Self::BrokenPipe } else { Self::Failed(error.into()) }
-    }
-}
-
-impl From<DataFusionError> for Stop {
-    fn from(error: DataFusionError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<ArrowError> for Stop {
-    fn from(error: ArrowError) -> Self {
+impl<E: Into<DataFusionError>> From<E> for Stop {
+    fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
 }
@@ -92,11 +80,8 @@ fn main() -> ExitCode {
         let _ = Arguments::command().error(ErrorKind::ValueValidation, wrong).print();
         return ExitCode::from(2);
     }
-    let done = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(Stop::from)
-        .and_then(|r| r.block_on(run(&arguments)));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let done = runtime.map_err(Stop::from).and_then(|runtime| runtime.block_on(run(&arguments)));
     match done {
         Ok(()) | Err(Stop::BrokenPipe) => ExitCode::SUCCESS,
         Err(Stop::Failed(error)) => {
@@ -114,17 +99,11 @@ impl Arguments {
     /// What clap cannot know.
     fn check(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
-        if let Some(store) = self.stores.iter().find(|s| !seen.insert(table_name(s))) {
-            return Err(format!(
-                "two stores would be the table `{}`; name the table with CREATE EXTERNAL TABLE",
-                table_name(store)
-            ));
+        if let Some(name) = self.stores.iter().map(|s| table_name(s)).find(|n| !seen.insert(n.clone())) {
+            return Err(format!("two stores would be the table `{name}`; name one with CREATE EXTERNAL TABLE"));
         }
         if self.reads_stdin() && io::stdin().is_terminal() {
-            return Err(
-                "there is no statement; give one with -c, as in: zarr-sql -c \"SELECT * FROM 'store.zarr' LIMIT 10\""
-                    .into(),
-            );
+            return Err("there is no statement; give one as in: zarr-sql -c \"SELECT * FROM 'x.zarr' LIMIT 9\"".into());
         }
         Ok(())
     }
@@ -133,24 +112,19 @@ impl Arguments {
 async fn run(arguments: &Arguments) -> Result<(), Stop> {
     let ctx = session()?;
     for store in &arguments.stores {
-        let table = ZarrTable::open_with(store, &ZarrOptions::default(), &ctx.runtime_env())
-            .await
-            .map_err(DataFusionError::from)?;
+        let table = ZarrTable::open_with(store, &ZarrOptions::default(), &ctx.runtime_env()).await?;
         ctx.register_table(TableReference::bare(table_name(store)), Arc::new(table))?;
     }
     let shell = Shell { ctx, format: arguments.format, timing: !arguments.quiet && io::stderr().is_terminal() };
     for file in &arguments.file {
-        let sql = std::fs::read_to_string(file)
-            .map_err(|e| DataFusionError::External(format!("cannot read `{}`: {e}", file.display()).into()))?;
-        shell.run(&sql).await?;
+        let unreadable = |e| DataFusionError::Execution(format!("cannot read `{}`: {e}", file.display()));
+        shell.run(&std::fs::read_to_string(file).map_err(unreadable)?).await?;
     }
     for sql in &arguments.command {
         shell.run(sql).await?;
     }
     if arguments.reads_stdin() {
-        let mut sql = String::new();
-        io::stdin().read_to_string(&mut sql)?;
-        shell.run(&sql).await?;
+        shell.run(&io::read_to_string(io::stdin())?).await?;
     }
     Ok(())
 }
@@ -191,11 +165,9 @@ impl Shell {
     /// Run the statements of `sql`, none of them where one is no SQL.
     async fn run(&self, sql: &str) -> Result<(), Stop> {
         for statement in self.parse(sql)? {
-            if let Err(stop) = Box::pin(self.execute(statement)).await {
-                return Err(match stop {
-                    Stop::Failed(error) => Stop::Failed(explain_error(&self.ctx, error).await),
-                    stop @ Stop::BrokenPipe => stop,
-                });
+            match Box::pin(self.execute(statement)).await {
+                Err(Stop::Failed(error)) => return Err(Stop::Failed(explain_error(&self.ctx, error).await)),
+                other => other?,
             }
         }
         Ok(())
@@ -204,12 +176,10 @@ impl Shell {
     fn parse(&self, sql: &str) -> Result<impl IntoIterator<Item = Statement>, DataFusionError> {
         let config = self.ctx.copied_config();
         let options = &config.options().sql_parser;
-        let dialect = dialect_from_str(options.dialect)
-            .ok_or_else(|| DataFusionError::Plan(format!("there is no SQL dialect `{}`", options.dialect)))?;
-        let builder = DFParserBuilder::new(sql)
-            .with_dialect(dialect.as_ref())
-            .with_recursion_limit(options.recursion_limit.get());
-        builder.build()?.parse_statements()
+        let unknown = || DataFusionError::Plan(format!("there is no SQL dialect `{}`", options.dialect));
+        let dialect = dialect_from_str(options.dialect).ok_or_else(unknown)?;
+        let parser = DFParserBuilder::new(sql).with_dialect(dialect.as_ref());
+        parser.with_recursion_limit(options.recursion_limit.get()).build()?.parse_statements()
     }
 
     async fn execute(&self, statement: Statement) -> Result<(), Stop> {
@@ -220,8 +190,8 @@ impl Shell {
         let options = (&config.options().format).try_into()?;
         let rows = output::print(self.format, frame.execute_stream().await?, &options).await?;
         if self.timing {
-            let _ =
-                writeln!(io::stderr(), "{rows} row(s) fetched. Elapsed {:.3} seconds.", start.elapsed().as_secs_f64());
+            let seconds = start.elapsed().as_secs_f64();
+            let _ = writeln!(io::stderr(), "{rows} row(s) fetched. Elapsed {seconds:.3} seconds.");
         }
         Ok(())
     }
@@ -229,31 +199,25 @@ impl Shell {
 
 /// What an error says, without the names of the layers that it came through; one line, but for our own lists of statements.
 fn sentence(error: &DataFusionError) -> String {
+    if let DataFusionError::Context(outer, inner) = error {
+        return format!("{}: {}", one_line(outer), sentence(inner));
+    }
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(ours) = cause.downcast_ref::<Error>() {
+            return ours.to_string();
+        } else if let Some(inner) = cause.downcast_ref::<DataFusionError>() {
+            return sentence(inner);
+        }
+        source = cause.source();
+    }
     match error {
-        DataFusionError::External(e) => match (e.downcast_ref::<Error>(), e.downcast_ref::<DataFusionError>()) {
-            (Some(ours), _) => ours.to_string(),
-            (None, Some(inner)) => sentence(inner),
-            (None, None) => one_line(&e.to_string()),
-        },
-        DataFusionError::ArrowError(e, _) => match e.as_ref() {
-            ArrowError::ExternalError(e) if let Some(inner) = e.downcast_ref::<DataFusionError>() => sentence(inner),
-            e => one_line(&e.to_string()),
-        },
-        DataFusionError::Context(outer, inner) => format!("{}: {}", one_line(outer), sentence(inner)),
-        DataFusionError::Diagnostic(_, inner) => sentence(inner),
-        DataFusionError::Shared(inner) => sentence(inner),
-        DataFusionError::Collection(errors) if let Some(first) = errors.first() => sentence(first),
-        DataFusionError::SQL(e, _) => one_line(&e.to_string()),
-        DataFusionError::Internal(_) => one_line(&error.strip_backtrace()),
+        DataFusionError::SQL(error, _) => one_line(&error.to_string()),
         other => one_line(&other.message()),
     }
 }
 
 fn one_line(text: &str) -> String {
-    text.split(DataFusionError::BACK_TRACE_SEP)
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+    let message = text.split(DataFusionError::BACK_TRACE_SEP).next().unwrap_or_default();
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }

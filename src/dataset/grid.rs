@@ -1,5 +1,7 @@
 //! Grids: the variables that share dimensions and sizes, as the columns of one table.
 
+use std::collections::HashSet;
+
 use super::cf::{Encoding, is_time_axis};
 use super::group::quoted;
 use super::{Dataset, Variable};
@@ -46,6 +48,11 @@ pub(crate) struct Column {
 }
 
 impl Column {
+    /// The index of the same dimension, under the name that says so.
+    pub(crate) fn as_index(&self) -> Self {
+        Self { name: format!("{}_index", self.name), source: Source::Index, ..self.clone() }
+    }
+
     /// How the column's values are decoded; `None` for indices.
     ///
     /// # Errors
@@ -130,14 +137,14 @@ impl Dataset {
     }
 
     fn grid_of(&self, grid: &Variable, data: &[&Variable], options: &ZarrOptions) -> Result<Grid> {
-        let mut columns = Columns { dims: &grid.dims, sizes: &grid.shape, made: Vec::new() };
+        let mut columns = Columns { dims: &grid.dims, sizes: &grid.shape, made: Vec::new(), names: HashSet::new() };
         for (dim, size) in grid.dims.iter().zip(&grid.shape) {
             match self.dimension_coordinate(dim) {
                 Some(c) if c.shape.first() == Some(size) => columns.variable(c, Role::Dimension),
                 Some(c) if self.fits_no_array(c) => return Err(mismatch(c, grid, *size)),
                 _ => {
                     let taken = self.variable(dim).is_some_and(|v| !v.is_dimension_coordinate());
-                    columns.index(if taken { format!("{dim}_index") } else { dim.clone() }, dim, Role::Dimension);
+                    columns.index(if taken { format!("{dim}_index") } else { dim.clone() }, dim, Role::Dimension)?;
                 }
             }
         }
@@ -154,7 +161,9 @@ impl Dataset {
             }
         }
         if options.index_columns {
-            grid.dims.iter().for_each(|dim| columns.index(format!("{dim}_index"), dim, Role::Index));
+            for dim in &grid.dims {
+                columns.index(format!("{dim}_index"), dim, Role::Index)?;
+            }
         }
         if options.bounds {
             self.add_bounds(&mut columns);
@@ -278,6 +287,7 @@ struct Columns<'a> {
     dims: &'a [String],
     sizes: &'a [u64],
     made: Vec<Column>,
+    names: HashSet<String>,
 }
 
 impl Columns<'_> {
@@ -291,9 +301,22 @@ impl Columns<'_> {
         self.push(Column { name: v.name.clone(), role, axes, source: Source::Variable(v.clone()) });
     }
 
-    fn index(&mut self, name: String, dim: &str, role: Role) {
-        let axes = self.axis(dim).into_iter().collect();
-        self.push(Column { name, role, axes, source: Source::Index });
+    /// The index of `dim`, unless it stands here already.
+    ///
+    /// # Errors
+    /// Another column of the name.
+    fn index(&mut self, name: String, dim: &str, role: Role) -> Result<()> {
+        let axes: Vec<usize> = self.axis(dim).into_iter().collect();
+        match self.made.iter().find(|c| c.name == name) {
+            Some(Column { source: Source::Index, axes: known, .. }) if *known == axes => Ok(()),
+            Some(_) => Err(Error::Dimension(format!(
+                "the index of dimension `{dim}` and another column are both named `{name}`; leave that variable out with option `drop_variables`"
+            ))),
+            None => {
+                self.push(Column { name, role, axes, source: Source::Index });
+                Ok(())
+            }
+        }
     }
 
     fn axis(&self, dim: &str) -> Option<usize> {
@@ -301,7 +324,7 @@ impl Columns<'_> {
     }
 
     fn push(&mut self, column: Column) {
-        if !self.made.iter().any(|c| c.name == column.name) {
+        if self.names.insert(column.name.clone()) {
             self.made.push(column);
         }
     }

@@ -1,6 +1,6 @@
 //! A group as a dataset: its variables, and which role each of them plays.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -32,6 +32,8 @@ pub(crate) struct Dataset {
     pub(crate) left_out: Vec<LeftOut>,
     /// Groups under this one that hold arrays; looked for only where this one has no data variable.
     pub(crate) groups: Vec<String>,
+    /// Where each of `variables` stands.
+    places: HashMap<String, usize>,
     auxiliary: HashSet<String>,
     hidden: HashSet<String>,
 }
@@ -57,6 +59,7 @@ impl Dataset {
             variables: Vec::new(),
             left_out: Vec::new(),
             groups: Vec::new(),
+            places: HashMap::new(),
             auxiliary: HashSet::new(),
             hidden: HashSet::new(),
         };
@@ -159,15 +162,18 @@ impl Dataset {
 
     /// Add a variable, in the place of the one of that name where there is one.
     fn put(&mut self, variable: Variable) {
-        match self.variables.iter_mut().find(|v| v.name == variable.name) {
-            Some(slot) => *slot = variable,
-            None => self.variables.push(variable),
+        if let Some(slot) = self.places.get(&variable.name).and_then(|i| self.variables.get_mut(*i)) {
+            *slot = variable;
+        } else {
+            self.places.insert(variable.name.clone(), self.variables.len());
+            self.variables.push(variable);
         }
     }
 
     fn assign_roles(&mut self, attributes: &Map<String, Value>, options: &ZarrOptions) {
         self.variables.retain(|v| !options.drop_variables.contains(&v.name));
         self.left_out.retain(|l| !options.drop_variables.contains(&l.name));
+        self.places = self.variables.iter().enumerate().map(|(i, v)| (v.name.clone(), i)).collect();
         self.join_char_arrays();
         let names =
             |text: Option<&str>| text.unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -175,11 +181,12 @@ impl Dataset {
             names(attributes.get("coordinates").and_then(Value::as_str)).into_iter().collect();
         let mut hidden = HashSet::new();
         for v in &self.variables {
-            auxiliary.extend(names(v.attribute("coordinates")));
-            hidden.extend(["bounds", "climatology"].iter().filter_map(|a| v.attribute(a)).map(str::to_owned));
-            if let Some(mapping) = v.attribute("grid_mapping") {
-                hidden.extend(grid_mappings(mapping));
-            }
+            // A variable that names itself stays what it is.
+            let others = |list: Vec<String>| list.into_iter().filter(|n| *n != v.name);
+            auxiliary.extend(others(names(v.attribute("coordinates"))));
+            let bounds = ["bounds", "climatology"].iter().filter_map(|a| v.attribute(a)).map(str::to_owned).collect();
+            hidden.extend(others(bounds));
+            hidden.extend(others(v.attribute("grid_mapping").map(grid_mappings).unwrap_or_default()));
             if v.array.attributes.contains_key("grid_mapping_name") {
                 hidden.insert(v.name.clone());
             }
@@ -231,7 +238,7 @@ impl Dataset {
 
     /// The variable `name`.
     pub(crate) fn variable(&self, name: &str) -> Option<&Variable> {
-        self.variables.iter().find(|v| v.name == name)
+        self.variables.get(*self.places.get(name)?)
     }
 
     /// Dimension coordinate of `dim`.

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow::compute::take;
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 
 use crate::dataset::Role;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::planning;
 use crate::read::{ColumnReader, GridReader, ReadContext, Values};
 
+/// Rows of the largest tile.
+const MAX_TILE_ROWS: usize = 1 << 22;
 /// Bytes of tiles that a partition keeps.
 const MAX_TILE_BYTES: usize = 64 << 20;
 
@@ -26,6 +27,8 @@ enum RowColumn {
     Cells(ArrayRef),
     /// Values that repeat after `period` rows, and on for as many rows as a batch has.
     Tile { array: ArrayRef, period: usize },
+    /// Values of a Block so large that a tile of it would not pay.
+    Far { values: Arc<Values>, rows: RowOrder },
 }
 
 /// The rows of one Block, handed out batch by batch.
@@ -44,10 +47,11 @@ impl BlockRows {
             return Ok(None);
         }
         let slice = |column: &RowColumn| match column {
-            RowColumn::Cells(array) => array.slice(self.next, length),
-            RowColumn::Tile { array, period } => array.slice(self.next % period, length),
+            RowColumn::Cells(array) => Ok(array.slice(self.next, length)),
+            RowColumn::Tile { array, period } => Ok(array.slice(self.next % period, length)),
+            RowColumn::Far { values, rows } => values.pick(rows.positions(self.next, length)),
         };
-        let columns = self.columns.iter().map(slice).collect();
+        let columns = self.columns.iter().map(slice).collect::<Result<_>>()?;
         self.next += length;
         let options = RecordBatchOptions::new().with_row_count(Some(length));
         Ok(Some(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?))
@@ -97,34 +101,39 @@ impl RowMaker {
         for number in Arc::clone(&self.projection).iter() {
             let Some(column) = grid.columns.get(*number) else { continue };
             columns.push(if column.role == Role::Data {
-                RowColumn::Cells(column.values(block, &mut self.context).await?.array)
+                let values = column.values(block, &mut self.context).await?;
+                RowColumn::Cells(values.array.ok_or_else(no_cells)?)
             } else {
-                let (array, period) = self.tile(*number, column, block, rows).await?;
-                RowColumn::Tile { array, period }
+                self.repeated(*number, column, block, rows).await?
             });
         }
         Ok(BlockRows { columns, rows, next: 0 })
     }
 
-    /// The tile of a column for a Block, from an earlier Block where that has the same.
-    async fn tile(
+    /// The values of a column that varies along some axes only, with the tile of an earlier Block where that has the same.
+    async fn repeated(
         &mut self,
         number: usize,
         column: &ColumnReader,
         block: &[Range<u64>],
         rows: usize,
-    ) -> Result<(ArrayRef, usize)> {
+    ) -> Result<RowColumn> {
         let own = |axis: usize| column.axes.contains(&axis);
         // Along other axes only the extent matters.
         let key =
             block.iter().enumerate().map(|(axis, r)| if own(axis) { r.clone() } else { 0..r.end - r.start }).collect();
         let key = (number, key);
-        if let Some(known) = self.tiles.get(&key) {
-            return Ok(known.clone());
+        if let Some((array, period)) = self.tiles.get(&key) {
+            return Ok(RowColumn::Tile { array: Arc::clone(array), period: *period });
         }
         let values = column.values(block, &mut self.context).await?;
-        let (positions, period) = tile_positions(&values, &column.axes, block, rows.min(self.batch_size));
-        let array = take(values.array.as_ref(), &UInt64Array::from(positions), None)?;
+        let order = RowOrder::new(&values, &column.axes, block);
+        let period = order.period();
+        if period > MAX_TILE_ROWS {
+            return Ok(RowColumn::Far { values: Arc::new(values), rows: order });
+        }
+        // The tile goes on for a batch after its period, so that every batch is a slice of it.
+        let array = values.pick(order.positions(0, rows.min(period + self.batch_size)))?;
         let bytes = array.get_array_memory_size();
         if self.tile_bytes + bytes > MAX_TILE_BYTES {
             self.tiles.clear();
@@ -132,58 +141,89 @@ impl RowMaker {
         }
         self.tile_bytes += bytes;
         self.tiles.insert(key, (Arc::clone(&array), period));
-        Ok((array, period))
+        Ok(RowColumn::Tile { array, period })
     }
 }
 
-/// For each row of a tile, the position of its value; and the number of rows after which they repeat.
-///
-/// The tile goes on for `batch` rows after its period, so that every batch is a slice of it.
-fn tile_positions(values: &Values, axes: &[usize], block: &[Range<u64>], batch: usize) -> (Vec<u64>, usize) {
-    let mut positions = vec![values.offset as u64];
-    let outermost = axes.iter().find(|a| block.get(**a).is_some_and(|r| r.end - r.start > 1)).copied();
-    // From the last axis outwards, each repeats what stands inside it.
-    for (axis, range) in block.iter().enumerate().skip(outermost.unwrap_or(block.len())).rev() {
-        let step =
-            axes.iter().position(|a| *a == axis).and_then(|i| values.strides.get(i)).copied().unwrap_or(0) as u64;
-        let inner = positions.len();
-        for i in 1..range.end - range.start {
-            positions.extend_from_within(..inner);
-            let start = positions.len() - inner;
-            if step > 0 {
-                positions.iter_mut().skip(start).for_each(|p| *p += i * step);
+fn no_cells() -> Error {
+    Error::Dimension("a data variable has no cells of its own".into())
+}
+
+/// Which value of a column each row of a Block has.
+#[derive(Debug, Clone)]
+struct RowOrder {
+    /// Position of the first row's value.
+    offset: u64,
+    /// For each axis of the Block, its extent and the distance of neighbours among the values (0 where the column does not vary).
+    axes: Vec<(u64, u64)>,
+}
+
+impl RowOrder {
+    fn new(values: &Values, axes: &[usize], block: &[Range<u64>]) -> Self {
+        let step = |axis: usize| axes.iter().position(|a| *a == axis).and_then(|i| values.strides.get(i)).copied();
+        let extent = |(axis, r): (usize, &Range<u64>)| (r.end - r.start, step(axis).unwrap_or(0) as u64);
+        Self { offset: values.offset as u64, axes: block.iter().enumerate().map(extent).collect() }
+    }
+
+    /// Rows after which the values repeat.
+    fn period(&self) -> usize {
+        let outermost = self.axes.iter().position(|(extent, step)| *extent > 1 && *step > 0);
+        let inner = self.axes.get(outermost.unwrap_or(self.axes.len())..).unwrap_or_default();
+        let period = inner.iter().fold(1u64, |n, (extent, _)| n.saturating_mul(*extent));
+        usize::try_from(period).unwrap_or(usize::MAX)
+    }
+
+    /// Positions of the values of `length` rows from row `start` on.
+    fn positions(&self, start: usize, length: usize) -> Vec<u64> {
+        let mut out = Vec::with_capacity(length);
+        let (mut index, mut rest) = (vec![0u64; self.axes.len()], start as u64);
+        for (i, (extent, _)) in index.iter_mut().zip(&self.axes).rev() {
+            (*i, rest) = (rest % extent, rest / extent);
+        }
+        let (extent, step) = self.axes.last().copied().unwrap_or((1, 0));
+        while out.len() < length {
+            let first = index.iter().zip(&self.axes).fold(self.offset, |p, (i, (_, step))| p + i * step);
+            let run = (extent - index.last().copied().unwrap_or(0)).min((length - out.len()) as u64);
+            out.extend((0..run).map(|i| first + i * step));
+            // The last axis is done; advance the others like an odometer.
+            if let Some(last) = index.last_mut() {
+                *last = 0;
+            }
+            for (i, (extent, _)) in index.iter_mut().zip(&self.axes).rev().skip(1) {
+                *i += 1;
+                if *i < *extent {
+                    break;
+                }
+                *i = 0;
             }
         }
+        out
     }
-    let period = positions.len();
-    let rows = usize::try_from(planning::rows(block)).unwrap_or(usize::MAX);
-    let length = rows.min(period.saturating_add(batch));
-    while positions.len() < length {
-        let missing = length - positions.len();
-        positions.extend_from_within(..missing.min(period));
-    }
-    (positions, period)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::Int64Array;
 
     #[test]
-    fn tiles_repeat_like_the_rows_of_a_block() {
+    fn values_repeat_like_the_rows_of_a_block() {
         let block = [2..5, 0..2, 1..4];
         // A column over axes 0 and 2 of a grid whose lengths there are 6 and 4.
-        let values =
-            Values { array: Arc::new(Int64Array::from_iter_values(0..24)), offset: 2 * 4 + 1, strides: vec![4, 1] };
-        let (positions, period) = tile_positions(&values, &[0, 2], &block, 5);
+        let values = Values { array: None, offset: 2 * 4 + 1, strides: vec![4, 1] };
+        let order = RowOrder::new(&values, &[0, 2], &block);
         let want: Vec<u64> = (2..5).flat_map(|a| (0..2).flat_map(move |_| (1..4).map(move |c| a * 4 + c))).collect();
-        assert_eq!((positions, period), (want, 18));
-        // Over axis 1 alone: a period of 6, and a batch more.
-        let values = Values { array: Arc::new(Int64Array::from_iter_values(0..2)), offset: 0, strides: vec![1] };
-        assert_eq!(tile_positions(&values, &[1], &block, 4), (vec![0, 0, 0, 1, 1, 1, 0, 0, 0, 1], 6));
-        // A scalar.
-        let values = Values { array: Arc::new(Int64Array::from_iter_values(0..1)), offset: 0, strides: vec![] };
-        assert_eq!(tile_positions(&values, &[], &block, 2), (vec![0, 0, 0], 1));
+        assert_eq!((order.positions(0, 18), order.period()), (want.clone(), 18));
+        for (start, length) in [(0, 1), (1, 7), (5, 13), (17, 1)] {
+            assert_eq!(order.positions(start, length), want[start..start + length]);
+        }
+        // Over axis 1 alone: a period of 6, and on.
+        let values = Values { array: None, offset: 0, strides: vec![1] };
+        let order = RowOrder::new(&values, &[1], &block);
+        assert_eq!((order.positions(0, 10), order.period()), (vec![0, 0, 0, 1, 1, 1, 0, 0, 0, 1], 6));
+        // A scalar, in a Block and in a grid without dimensions.
+        let values = Values { array: None, offset: 0, strides: vec![] };
+        let order = RowOrder::new(&values, &[], &block);
+        assert_eq!((order.positions(0, 3), order.period()), (vec![0, 0, 0], 1));
+        assert_eq!(RowOrder::new(&values, &[], &[]).positions(0, 1), [0]);
     }
 }

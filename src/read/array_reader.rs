@@ -106,6 +106,10 @@ impl ArrayReader {
     pub(crate) fn try_new(store: Arc<dyn ReadableStore>, array: Arc<ArrayMetadata>) -> Result<Self> {
         let unsupported = |reason| Error::Unsupported { array: array.path.clone(), reason };
         let codecs = Codecs::new(&array.codecs, &array.data_type, array.fill_value.as_deref()).map_err(unsupported)?;
+        if let Some(sharding) = codecs.sharding() {
+            let shard = array.chunk_grid.stored_shape(&vec![0; array.shape.len()]);
+            sharding.index_size(&shard).map_err(unsupported)?;
+        }
         let inner = codecs.sharding().and_then(|s| inner_grid(&array.chunk_grid, s.chunk_shape()));
         let (grid, per_shard) = match inner {
             Some((grid, per_shard)) => (grid, Some(per_shard)),

@@ -1,12 +1,12 @@
 //! Encoded bytes of local files, read on the thread that decodes them into a buffer that is used again.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::store::ByteRange;
+use crate::store::{ByteRange, file_size};
 
 /// How reading into a buffer of a fixed length ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,16 +96,9 @@ impl LocalFiles {
             return Ok(true);
         }
         self.open = None;
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(false),
-            Err(e) => return Err(e),
-        };
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
-            return Ok(false);
-        }
-        self.open = Some((path.to_owned(), file, metadata.len()));
+        // Opening a pipe would wait for its writer.
+        let Some(size) = file_size(path)? else { return Ok(false) };
+        self.open = Some((path.to_owned(), File::open(path)?, size));
         Ok(true)
     }
 }

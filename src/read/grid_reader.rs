@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array};
+use arrow::array::{Array, ArrayRef, Int64Array, UInt64Array};
+use arrow::compute::take;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use tokio::sync::OnceCell;
 
@@ -64,27 +65,47 @@ struct EncodedArray {
 /// Values along some of a grid's dimensions: where the first one stands, and how far apart neighbours are along each axis of the column.
 #[derive(Debug)]
 pub(crate) struct Values {
-    /// The values, C order.
-    pub(crate) array: ArrayRef,
+    /// The values, C order; `None` where each position is its own value.
+    pub(crate) array: Option<ArrayRef>,
     /// Position of the first value.
     pub(crate) offset: usize,
     /// Distance of neighbours along each axis of the column.
     pub(crate) strides: Vec<usize>,
 }
 
+impl Values {
+    /// The values at `positions`.
+    ///
+    /// # Errors
+    /// Positions outside the array.
+    pub(crate) fn pick(&self, positions: Vec<u64>) -> Result<ArrayRef> {
+        let Some(array) = &self.array else {
+            let index = |p: u64| i64::try_from(p).unwrap_or(i64::MAX);
+            return Ok(Arc::new(Int64Array::from_iter_values(positions.into_iter().map(index))));
+        };
+        Ok(take(array.as_ref(), &UInt64Array::from(positions), None)?)
+    }
+}
+
 impl GridReader {
     /// Make the columns of `grid` ready, and read its dimension coordinates.
     ///
     /// # Errors
-    /// A dimension coordinate that cannot be read, and a grid of which no data variable can be.
+    /// Chunks of dimension coordinates that cannot be read, and a grid of which no data variable can be.
     pub(crate) async fn open(store: &Arc<dyn ReadableStore>, grid: &Grid, options: &ZarrOptions) -> Result<Self> {
         let mut context = ReadContext::default();
         let (mut columns, mut left_out): (Vec<ColumnReader>, _) = (Vec::new(), Vec::new());
         for column in &grid.columns {
             match ColumnReader::open(store, column, grid, options, &mut context).await {
                 Ok(reader) => columns.push(reader),
-                Err(e) if column.role == Role::Dimension => return Err(e),
-                Err(Error::Unsupported { reason, .. }) => left_out.push(LeftOut { name: column.name.clone(), reason }),
+                Err(Error::Unsupported { reason, .. }) => {
+                    if column.role == Role::Dimension {
+                        // Its name would promise values; the index says what it is.
+                        let index = column.as_index();
+                        columns.push(ColumnReader::open(store, &index, grid, options, &mut context).await?);
+                    }
+                    left_out.push(LeftOut { name: column.name.clone(), reason });
+                }
                 Err(e) => return Err(e),
             }
         }
@@ -209,10 +230,8 @@ impl ColumnReader {
         let lengths: Vec<usize> = ranges.iter().map(|r| to_usize(r.end - r.start)).collect();
         match &self.source {
             ColumnSource::Index => {
-                let range = ranges.first().cloned().unwrap_or(0..0);
-                let index = |i: u64| i64::try_from(i).unwrap_or(i64::MAX);
-                let array = Arc::new(Int64Array::from_iter_values((range.start..range.end).map(index)));
-                Ok(Values { array, offset: 0, strides: vec![1] })
+                let start = ranges.first().map_or(0, |r| to_usize(r.start));
+                Ok(Values { array: None, offset: start, strides: vec![1] })
             }
             ColumnSource::Array(array) if self.role != Role::Data && array.is_kept() => {
                 let whole = array
@@ -223,11 +242,11 @@ impl ColumnReader {
                     array.order.iter().filter_map(|a| array.variable.shape.get(*a)).map(|n| to_usize(*n)).collect();
                 let strides = super::cells::strides(&shape);
                 let offset = ranges.iter().zip(&strides).map(|(r, s)| to_usize(r.start) * s).sum();
-                Ok(Values { array: Arc::clone(whole), offset, strides })
+                Ok(Values { array: Some(Arc::clone(whole)), offset, strides })
             }
             ColumnSource::Array(array) => {
                 let values = array.read(&ranges, context).await.map_err(|e| array.error(e))?;
-                Ok(Values { array: values, offset: 0, strides: super::cells::strides(&lengths) })
+                Ok(Values { array: Some(values), offset: 0, strides: super::cells::strides(&lengths) })
             }
         }
     }

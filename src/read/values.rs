@@ -172,7 +172,7 @@ fn half_as_single(pool: &Arc<BufferPool>, cells: &PooledBuffer, stored: &DataTyp
 }
 
 /// A number of a stored type.
-trait Number: Copy + Pod + PartialEq {
+trait Number: Copy + Pod + PartialEq + std::fmt::Display {
     /// As numpy converts it to float64.
     fn to_f64(self) -> f64;
     /// The integer, where the type holds integers.
@@ -252,8 +252,7 @@ fn times<T: Number>(
     let is_null = |i: usize| nulls.as_ref().is_some_and(|n| n.is_null(i));
     let outside = |v: T| {
         other(format!(
-            "time {} is outside the range of its type; mask it with `_FillValue` or read the numbers with option `decode_times` = `false`",
-            v.to_f64()
+            "time {v} is outside the range of its type; mask it with `_FillValue` or read the numbers with option `decode_times` = `false`"
         ))
     };
     if as_text {

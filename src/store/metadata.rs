@@ -16,7 +16,7 @@ pub(crate) enum ZarrFormat {
     V3,
 }
 
-/// What an array's metadata says, checked: lengths of chunks are not 0, and the number of cells fits a u64.
+/// What an array's metadata says, checked: lengths of chunks are not 0, and the number of cells fits an i64.
 #[derive(Debug, Clone)]
 pub(crate) struct ArrayMetadata {
     /// Path inside the store, without a leading slash; empty for an array that is the whole store.
@@ -50,6 +50,9 @@ impl ArrayMetadata {
     /// # Errors
     /// A clause that says what is missing, not valid, or not supported.
     pub(crate) fn parse(path: &str, document: &Value, attributes: Option<&Map<String, Value>>) -> Result<Self, String> {
+        if let Some(format) = document.get("zarr_format").filter(|f| !matches!(f.as_u64(), Some(2 | 3))) {
+            return Err(format!("`zarr_format` {format} is neither 2 nor 3"));
+        }
         if document.get("node_type").is_some() || document.get("zarr_format").and_then(Value::as_u64) == Some(3) {
             metadata_v3::parse(path, document)
         } else {
@@ -69,14 +72,15 @@ pub(crate) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}/{key}") }
 }
 
-/// The shape of an array, whose number of cells fits a u64 even counting no dimension as empty.
+/// The shape of an array, whose number of cells fits an i64, like the row numbers of SQL, even counting no dimension as empty.
 pub(crate) fn shape(document: &Value) -> Result<Vec<u64>, String> {
     let shape =
         lengths(document.get("shape").ok_or("`shape` is missing")?).ok_or("`shape` is not a list of lengths")?;
     if shape.len() > MAX_RANK {
         return Err(format!("{} dimensions are more than {MAX_RANK}", shape.len()));
     }
-    shape.iter().try_fold(1u64, |n, s| n.checked_mul((*s).max(1))).ok_or("the shape has more than 2^64 cells")?;
+    let cells = shape.iter().try_fold(1u64, |n, s| n.checked_mul((*s).max(1)));
+    cells.filter(|n| i64::try_from(*n).is_ok()).ok_or("the shape has 2^63 cells or more")?;
     Ok(shape)
 }
 

@@ -215,7 +215,7 @@ mod tests {
             ),
             (
                 "chunk_grid",
-                json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[1, 1_000_000_000_000_000_000u64]], 7]}}),
+                json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[0, 9]], 7]}}),
             ),
             ("chunk_grid", json!(7)),
             ("chunk_key_encoding", json!({"name": "default", "configuration": {"separator": "--"}})),
@@ -230,6 +230,12 @@ mod tests {
             bad[key] = value.clone();
             assert!(parse("a", &bad).is_err(), "{key} {value}");
         }
+        // However many chunks lie beyond the array, only its own are kept.
+        let mut far = array();
+        let runs = json!([[[1, 1_000_000_000_000_000_000u64]], 7]);
+        far["chunk_grid"] = json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": runs}});
+        let Cuts::Irregular(bounds) = &parse("a", &far).unwrap().chunk_grid.0[0].cuts else { panic!("irregular") };
+        assert_eq!(bounds.len(), 6);
         let mut fine = array();
         fine["note"] = json!({"must_understand": false});
         assert!(parse("a", &fine).is_ok());

@@ -26,7 +26,7 @@ pub(crate) use hierarchy::{Hierarchy, Node, OpenOptions};
 pub(crate) use location::Location;
 pub(crate) use metadata::join;
 pub(crate) use metadata::{ArrayMetadata, ZarrFormat};
-pub(crate) use object::ObjectStoreReader;
+pub(crate) use object::{ObjectStoreReader, file_size};
 
 use crate::error::Result;
 

@@ -40,6 +40,11 @@ impl ObjectStoreReader {
     }
 
     async fn get_with(&self, key: &str, range: Option<GetRange>, limit: u64) -> Result<Option<Bytes>> {
+        if let Some(path) = self.local_path(key)
+            && file_size(&path).map_err(|e| failure(key, e))?.is_none()
+        {
+            return Ok(None);
+        }
         let options = GetOptions { range, ..GetOptions::default() };
         match self.store.get_opts(&self.path(key)?, options).await {
             Ok(found) if found.range.end - found.range.start > limit => {
@@ -51,6 +56,36 @@ impl ObjectStoreReader {
             Err(e) if is_missing(&e) => Ok(None),
             Err(e) => Err(failure(key, e)),
         }
+    }
+}
+
+/// Names of the folders in a folder, sorted; what cannot be looked at, such as a link to nowhere, is no folder.
+fn local_folders(path: &std::path::Path) -> std::io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().into_string()
+            && entry.path().is_dir()
+        {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Bytes of the file at `path`; `None` where there is none, or a folder.
+///
+/// # Errors
+/// Pipes, devices and sockets, which have no bytes to be read again, and failures of the file system.
+pub(crate) fn file_size(path: &std::path::Path) -> std::io::Result<Option<u64>> {
+    use std::io::{Error, ErrorKind};
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
+        Ok(metadata) if metadata.is_dir() => Ok(None),
+        Ok(_) => Err(Error::other("it is no regular file")),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(e) => Err(e),
     }
 }
 
@@ -102,6 +137,9 @@ impl ReadableStore for ObjectStoreReader {
     }
 
     async fn list_folders(&self, path: &str) -> Result<Vec<String>> {
+        if let Some(root) = &self.local_root {
+            return local_folders(&root.join(path)).map_err(|e| failure(path, e));
+        }
         let prefix = self.path(path)?;
         let listing = self.store.list_with_delimiter(Some(&prefix)).await.map_err(|e| failure(path, e))?;
         let mut names: Vec<String> =

@@ -67,7 +67,7 @@ fn reader(text: &str, location: &Location, runtime: &RuntimeEnv) -> Result<Arc<d
     let store: Arc<dyn ObjectStore> = runtime.object_store(&base).map_err(|_| Error::NotFound {
         location: text.to_owned(),
         reason: format!(
-            "no object store is registered for `{}`; register one with `SessionContext::register_object_store`",
+            "no object store is registered for `{}`; this version reads local files, and what the program has registered with `SessionContext::register_object_store`",
             base.as_str()
         ),
     })?;

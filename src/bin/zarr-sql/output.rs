@@ -7,12 +7,12 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use datafusion::arrow::array::{Array as _, ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::csv::WriterBuilder;
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::{ArrayWriter, LineDelimitedWriter};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::SendableRecordBatchStream as Rows;
 use futures::StreamExt;
 
 use super::Stop;
@@ -32,26 +32,23 @@ pub(crate) enum Format {
 const PREVIEW: usize = 1000;
 
 /// Print all rows of `stream`, and return how many there are. Statements without columns print nothing.
-pub(crate) async fn print(
-    format: Format,
-    mut stream: SendableRecordBatchStream,
-    options: &FormatOptions<'_>,
-) -> Result<usize, Stop> {
+pub(crate) async fn print(format: Format, mut stream: Rows, options: &FormatOptions<'_>) -> Result<usize, Stop> {
     let schema = stream.schema();
     let mut encoder = Encoder::new(format, &schema, options);
-    let mut out = io::stdout();
+    let put = |text: Vec<u8>| match io::stdout().write_all(&text) {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Stop::BrokenPipe),
+        done => Ok(done?),
+    };
     let mut rows = 0;
-    while let Some(batch) = stream.next().await {
-        let batch = batch?;
+    while let Some(batch) = stream.next().await.transpose()? {
         rows += batch.num_rows();
         if !schema.fields().is_empty() {
-            out.write_all(&encoder.batch(&batch)?)?;
+            put(encoder.batch(&batch)?)?;
         }
     }
     if !schema.fields().is_empty() {
-        out.write_all(&encoder.finish()?)?;
+        put(encoder.finish()?)?;
     }
-    out.flush()?;
     Ok(rows)
 }
 
@@ -59,46 +56,39 @@ enum Encoder<'a> {
     Table(Table<'a>),
     Separated { delimiter: u8, schema: SchemaRef, header: bool, options: &'a FormatOptions<'a> },
     Json(ArrayWriter<Vec<u8>>),
-    NdJson(LineDelimitedWriter<Vec<u8>>),
+    NdJson,
 }
 
 impl<'a> Encoder<'a> {
     fn new(format: Format, schema: &SchemaRef, options: &'a FormatOptions<'a>) -> Self {
-        let separated = |delimiter| Self::Separated { delimiter, schema: Arc::clone(schema), header: true, options };
+        let schema = Arc::clone(schema);
         match format {
-            Format::Csv => separated(b','),
-            Format::Tsv => separated(b'\t'),
+            Format::Csv => Self::Separated { delimiter: b',', schema, header: true, options },
+            Format::Tsv => Self::Separated { delimiter: b'\t', schema, header: true, options },
             Format::Json => Self::Json(ArrayWriter::new(Vec::new())),
-            Format::NdJson => Self::NdJson(LineDelimitedWriter::new(Vec::new())),
+            Format::NdJson => Self::NdJson,
             Format::Automatic | Format::Table => {
-                Self::Table(Table { schema: Arc::clone(schema), options, preview: Vec::new(), rows: 0, border: None })
+                Self::Table(Table { schema, options, preview: Vec::new(), rows: 0, border: None })
             }
         }
     }
 
     /// The text of a further batch.
     fn batch(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
+        let mut text = Vec::new();
         match self {
-            Self::Table(table) => table.batch(batch),
+            Self::Table(table) => return table.batch(batch),
             Self::Separated { delimiter, header, options, .. } => {
-                let mut text = Vec::new();
-                let header = std::mem::replace(header, false);
-                WriterBuilder::new()
-                    .with_header(header)
-                    .with_delimiter(*delimiter)
-                    .build(&mut text)
-                    .write(&flat(batch, options)?)?;
-                Ok(text)
+                let builder = WriterBuilder::new().with_header(std::mem::take(header)).with_delimiter(*delimiter);
+                builder.build(&mut text).write(&flat(batch, options)?)?;
             }
             Self::Json(writer) => {
                 writer.write(batch)?;
-                Ok(std::mem::take(writer.get_mut()))
+                text.append(writer.get_mut());
             }
-            Self::NdJson(writer) => {
-                writer.write(batch)?;
-                Ok(std::mem::take(writer.get_mut()))
-            }
+            Self::NdJson => LineDelimitedWriter::new(&mut text).write(batch)?,
         }
+        Ok(text)
     }
 
     /// The text after the last batch.
@@ -109,14 +99,10 @@ impl<'a> Encoder<'a> {
                 let empty = RecordBatch::new_empty(Arc::clone(schema));
                 self.batch(&empty)
             }
-            Self::Separated { .. } => Ok(Vec::new()),
+            Self::Separated { .. } | Self::NdJson => Ok(Vec::new()),
             Self::Json(writer) => {
                 writer.finish()?;
                 writer.get_mut().push(b'\n');
-                Ok(std::mem::take(writer.get_mut()))
-            }
-            Self::NdJson(writer) => {
-                writer.finish()?;
                 Ok(std::mem::take(writer.get_mut()))
             }
         }
@@ -126,19 +112,17 @@ impl<'a> Encoder<'a> {
 /// The same with nested columns as text, which CSV has no other form for.
 fn flat(batch: &RecordBatch, options: &FormatOptions<'_>) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
-    let mut columns: Vec<(Field, ArrayRef)> = Vec::with_capacity(batch.num_columns());
+    let mut columns: Vec<(&str, ArrayRef, bool)> = Vec::with_capacity(batch.num_columns());
     for (field, column) in schema.fields().iter().zip(batch.columns()) {
+        let mut flat = Arc::clone(column);
         if field.data_type().is_nested() {
             let formatter = ArrayFormatter::try_new(column, options)?;
             let text = |row| column.is_valid(row).then(|| formatter.value(row).try_to_string()).transpose();
-            let text = (0..column.len()).map(text).collect::<Result<StringArray, _>>()?;
-            columns.push((Field::new(field.name(), text.data_type().clone(), true), Arc::new(text)));
-        } else {
-            columns.push((field.as_ref().clone(), Arc::clone(column)));
+            flat = Arc::new((0..column.len()).map(text).collect::<Result<StringArray, _>>()?);
         }
+        columns.push((field.name(), flat, true));
     }
-    let (fields, columns): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+    RecordBatch::try_from_iter_with_nullable(columns)
 }
 
 /// A table with borders. The first rows set the widths; longer cells further down stick out.

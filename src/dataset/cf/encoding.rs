@@ -80,7 +80,12 @@ impl Encoding {
         match data_type {
             DataType::Bool => return plain(Kind::Boolean),
             DataType::Int8 if text(array, "dtype") == Some("bool") => return plain(Kind::Boolean),
-            DataType::Complex64 | DataType::Complex128 => return plain(Kind::Complex),
+            DataType::Complex64 | DataType::Complex128 => {
+                if options.mask_and_scale.0 && packing(array)?.is_some() {
+                    return Err("packed complex numbers are not supported; option `mask_and_scale` = `false` reads them as stored".into());
+                }
+                return plain(Kind::Complex);
+            }
             DataType::Struct(..) => return plain(Kind::Struct),
             DataType::Raw(_) | DataType::Bytes => return plain(Kind::Binary),
             DataType::DateTime64 { unit, scale } => {

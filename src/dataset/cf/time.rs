@@ -94,7 +94,7 @@ impl TimeEncoding {
     ///
     /// `None` where `units` is not of the form `<unit> since <reference>`, so that the array is no time at all: for example `days`.
     ///
-    /// The reference is `YYYY-MM-DD`, optionally with `hh:mm`, `hh:mm:ss` or `hh:mm:ss.f` after blanks or `T`, optionally with a zone (`Z`, `UTC`,
+    /// The reference is `YYYY-MM-DD`, optionally with `hh`, `hh:mm`, `hh:mm:ss` or `hh:mm:ss.f` after blanks or `T`, optionally with a zone (`Z`, `UTC`,
     /// `GMT`, `+hh`, `+hhmm`, `+hh:mm`), whose offset is taken off. Numbers need no leading zeros: `1-1-1` will do.
     ///
     /// # Errors
@@ -362,7 +362,7 @@ impl<'a> Scanner<'a> {
         if self.eat(separator) { self.digits() } else { None }
     }
 
-    /// Nanoseconds of `hh:mm`, `hh:mm:ss` or `hh:mm:ss.f` after blanks or `T`; 0 where no number follows those.
+    /// Nanoseconds of `hh`, `hh:mm`, `hh:mm:ss` or `hh:mm:ss.f` after blanks or `T`; 0 where no number follows those.
     fn time_of_day(&mut self) -> Option<i64> {
         let start = self.0.trim_start_matches(|c: char| c == 'T' || c.is_whitespace());
         if !start.starts_with(|c: char| c.is_ascii_digit()) {
@@ -370,8 +370,11 @@ impl<'a> Scanner<'a> {
         }
         self.0 = start;
         let hours = number_below(24, self.digits()?)?;
-        let minutes = number_below(60, self.after(':')?)?;
-        let mut time = hours * HOUR + minutes * MINUTE;
+        let mut time = hours * HOUR;
+        if !self.eat(':') {
+            return Some(time);
+        }
+        time += number_below(60, self.digits()?)? * MINUTE;
         if self.eat(':') {
             time += number_below(60, self.digits()?)? * SECOND;
             if self.eat('.') {

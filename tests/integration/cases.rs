@@ -52,8 +52,10 @@ const WAITING: &[(&str, &str)] = &[
     ("B04-17", CALENDARS),
     ("B04-18", CALENDARS),
     ("B04-19", CALENDARS),
+    ("B02-05", DATE_BIN),
     ("D-names2", NAMES),
     ("D-names3", NAMES),
+    ("B26-04", PRUNING),
     ("H-04", PUSHDOWN),
     ("H-06", PUSHDOWN),
     ("H-07", PUSHDOWN),
@@ -65,10 +67,12 @@ const LITERALS: &str = "partial dates, and dates that Gregorian lacks, as litera
 const CF_PART: &str = "the function `cf_part`";
 const CALENDARS: &str = "date functions and differences on columns of other calendars";
 const NAMES: &str = "hints at names that must be quoted";
+const DATE_BIN: &str = "date_bin beyond 2262, where DataFusion's own gives NULL";
 const PUSHDOWN: &str = "pruning by coordinates: 10^12 rows";
+const PRUNING: &str = "pruning by coordinates: a damaged chunk outside the selection must not matter";
 
 /// A case may take so long.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 /// And one that waits for something; some of those scan 10^12 rows for now.
 const LIMIT_WAITING: Duration = Duration::from_secs(5);
 
@@ -141,14 +145,19 @@ impl Case {
         }
         let frame = ctx.sql(&self.sql).await?;
         let columns = frame.schema().fields().iter().map(|f| f.name().clone()).collect();
-        Ok(Answer { columns, rows: rows(&frame.collect().await?).into_iter().map(|r| r.into_iter().map(timeless).collect()).collect() })
+        Ok(Answer {
+            columns,
+            rows: rows(&frame.collect().await?).into_iter().map(|r| r.into_iter().map(timeless).collect()).collect(),
+        })
     }
 
     /// What is wrong with the answer, if anything is.
     fn check(&self, answer: Result<Answer, String>) -> Result<(), String> {
         match (&self.expected, answer) {
             (Expected::Error(part), Err(message)) if message.to_lowercase().contains(part) => Ok(()),
-            (Expected::Error(part), Err(message)) => Err(format!("got the error {message:?}, expected one with {part:?}")),
+            (Expected::Error(part), Err(message)) => {
+                Err(format!("got the error {message:?}, expected one with {part:?}"))
+            }
             (Expected::Error(part), Ok(answer)) => {
                 Err(format!("got {}, expected an error with {part:?}", some(&answer.rows)))
             }
@@ -156,7 +165,9 @@ impl Case {
             (Expected::Rows(want), Err(message)) => Err(format!("got the error {message:?}, expected {}", some(want))),
             (Expected::Rows(want) | Expected::RowsOrError(want), Ok(answer)) => {
                 let same_name = |(a, b): (&String, &String)| a.eq_ignore_ascii_case(b);
-                if answer.columns.len() != self.columns.len() || !answer.columns.iter().zip(&self.columns).all(same_name) {
+                if answer.columns.len() != self.columns.len()
+                    || !answer.columns.iter().zip(&self.columns).all(same_name)
+                {
                     return Err(format!("got columns {:?}, expected {:?}", answer.columns, self.columns));
                 }
                 self.compare(want, answer.rows)
@@ -166,7 +177,13 @@ impl Case {
 
     fn compare(&self, want: &[Row], mut got: Vec<Row>) -> Result<(), String> {
         if want.len() != got.len() {
-            return Err(format!("got {} rows, expected {}: got {}, expected {}", got.len(), want.len(), some(&got), some(want)));
+            return Err(format!(
+                "got {} rows, expected {}: got {}, expected {}",
+                got.len(),
+                want.len(),
+                some(&got),
+                some(want)
+            ));
         }
         let mut want: Vec<&Row> = want.iter().collect();
         if !self.ordered {
@@ -304,10 +321,14 @@ fn outcome(case: &Arc<Case>, config: SessionConfig) -> Result<(), String> {
 }
 
 /// Run every case, and fail with a line for each that is not as it should be.
-fn run(config: &SessionConfig) {
+fn run(config: &SessionConfig, without: &[&str]) {
     let only = std::env::var("ZARR_CASES").unwrap_or_default();
     let config = config.clone().with_information_schema(true);
-    let mut chosen: Vec<Arc<Case>> = cases().into_iter().filter(|c| c.id.starts_with(&only)).map(Arc::new).collect();
+    let mut chosen: Vec<Arc<Case>> = cases()
+        .into_iter()
+        .filter(|c| c.id.starts_with(&only) && !without.contains(&c.id.as_str()))
+        .map(Arc::new)
+        .collect();
     // Those that may have to be left behind come last.
     chosen.sort_by_key(|c| waiting(&c.id).is_some());
     let next = AtomicUsize::new(0);
@@ -339,13 +360,13 @@ fn run(config: &SessionConfig) {
 
 #[test]
 fn all_cases() {
-    run(&SessionConfig::new());
+    run(&SessionConfig::new(), &[]);
 }
 
-/// Batches of three rows, and more partitions than most of the stores have chunks.
+/// Batches of three rows, and more partitions than most of the stores have chunks; without the one store that has millions of rows.
 #[test]
 fn all_cases_in_small_pieces() {
-    run(&SessionConfig::new().with_batch_size(3).with_target_partitions(7));
+    run(&SessionConfig::new().with_batch_size(3).with_target_partitions(7), &["B36-01"]);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn cells(array: &ArrayRef) -> Vec<Option<Cell>> {
         }
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             let bytes = to(&DataType::Binary);
-            let hex = |b: &[u8]| b.iter().map(|x| format!("{x:02x}")).collect();
+            let hex = |b: &[u8]| b.iter().fold(String::new(), |text, x| text + &format!("{x:02x}"));
             by(&|i| Cell::Text(hex(bytes.as_binary::<i32>().value(i))))
         }
         t => panic!("a column of type {t}"),

@@ -20,5 +20,9 @@ fn fixtures() -> PathBuf {
 
 /// The store of the documentation's examples.
 fn demo() -> String {
-    [env!("CARGO_MANIFEST_DIR"), "tests", "data", "air_temperature_small.zarr"].iter().collect::<PathBuf>().display().to_string()
+    [env!("CARGO_MANIFEST_DIR"), "tests", "data", "air_temperature_small.zarr"]
+        .iter()
+        .collect::<PathBuf>()
+        .display()
+        .to_string()
 }

@@ -43,6 +43,10 @@ const MAX_KEPT: u64 = 256 << 20;
 /// The largest allocation since the mutation began.
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
+/// Stand for values that are nested so deeply.
+const DEEP: &str = "nested 100 levels deep";
+const DEEPER: &str = "nested 10000 levels deep";
+
 type Files = BTreeMap<String, Bytes>;
 
 /// A table to damage: a store, and the options of one of the cases over it.
@@ -176,7 +180,17 @@ fn edit(rng: &mut Rng, mut document: Value) -> (String, Vec<u8>) {
         }
         format!("{place:?} dropped")
     } else if let Some(value) = document.pointer_mut(&place) {
-        let number = [json!(0), json!(-1), json!(1u64 << 31), json!(1u64 << 63), json!(1e30), json!(1), json!(3), json!(65_537), json!(0.5)];
+        let number = [
+            json!(0),
+            json!(-1),
+            json!(1u64 << 31),
+            json!(1u64 << 63),
+            json!(1e30),
+            json!(1),
+            json!(3),
+            json!(65_537),
+            json!(0.5),
+        ];
         let number = number[rng.usize(..number.len())].clone();
         let old = value.take();
         *value = match (&old, rng.u8(0..10)) {
@@ -185,8 +199,8 @@ fn edit(rng: &mut Rng, mut document: Value) -> (String, Vec<u8>) {
             (_, 0 | 1) => Value::Null,
             (_, 2) => json!(rng.bool()),
             (_, 3) => number,
-            (_, 4) => (0..100).fold(old.clone(), |inner, _| json!([inner])),
-            (_, 5) => (0..5000).fold(old.clone(), |inner, _| json!({"a": inner})),
+            (_, 4) => json!(DEEP),
+            (_, 5) => json!(DEEPER),
             (_, 6) => json!({"name": old, "configuration": {}}),
             (_, 7) => json!([old, old]),
             (_, 8) => json!([]),
@@ -197,26 +211,12 @@ fn edit(rng: &mut Rng, mut document: Value) -> (String, Vec<u8>) {
     } else {
         "nothing".into()
     };
-    let bytes = to_bytes(&document);
-    // Values that are nested deeply are dropped one level at a time.
-    dismantle(document);
+    // As text: the values themselves would overflow the stack of the writer.
+    let nested = |depth: usize| format!("{}null{}", "{\"a\":[".repeat(depth), "]}".repeat(depth));
+    let text = document.to_string();
+    let text = text.replace(&format!("\"{DEEPER}\""), &nested(5000)).replace(&format!("\"{DEEP}\""), &nested(50));
+    let bytes = text.into_bytes();
     (what, bytes)
-}
-
-/// JSON text without recursion limits of the writer.
-fn to_bytes(document: &Value) -> Vec<u8> {
-    serde_json::to_vec(document).unwrap()
-}
-
-fn dismantle(value: Value) {
-    let mut todo = vec![value];
-    while let Some(value) = todo.pop() {
-        match value {
-            Value::Array(list) => todo.extend(list),
-            Value::Object(map) => todo.extend(map.into_iter().map(|(_, v)| v)),
-            _ => {}
-        }
-    }
 }
 
 /// Pointers to all places of a document, and its texts.
@@ -228,7 +228,11 @@ fn collect(value: &Value, at: &str, places: &mut Vec<String>, texts: &mut Vec<St
                 collect(value, &format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")), places, texts);
             }
         }
-        Value::Array(list) => list.iter().enumerate().for_each(|(i, v)| collect(v, &format!("{at}/{i}"), places, texts)),
+        Value::Array(list) => {
+            for (i, value) in list.iter().enumerate() {
+                collect(value, &format!("{at}/{i}"), places, texts);
+            }
+        }
         Value::String(s) => texts.push(s.clone()),
         _ => {}
     }
@@ -237,7 +241,7 @@ fn collect(value: &Value, at: &str, places: &mut Vec<String>, texts: &mut Vec<St
 /// Bytes of the largest chunk that the metadata declare, decoded, and of what may be kept in memory whole.
 fn declared(files: &Files) -> u64 {
     let mut largest = 0;
-    for (key, bytes) in files.iter().filter(|(key, _)| is_metadata(key)) {
+    for (_, bytes) in files.iter().filter(|(key, _)| is_metadata(key)) {
         let Ok(document) = serde_json::from_slice::<Value>(bytes) else { continue };
         let consolidated = document.get("metadata").or_else(|| document.pointer("/consolidated_metadata/metadata"));
         let consolidated = consolidated.and_then(Value::as_object).into_iter().flatten().map(|(_, d)| d);
@@ -246,13 +250,13 @@ fn declared(files: &Files) -> u64 {
                 let lengths = document.pointer(pointer).and_then(Value::as_array)?;
                 Some(lengths.iter().fold(1u64, |n, l| n.saturating_mul(l.as_u64().unwrap_or(1).max(1))))
             };
-            let chunk = cells("/chunks").or_else(|| cells("/chunk_grid/configuration/chunk_shape")).or_else(|| cells("/shape"));
+            let chunk =
+                cells("/chunks").or_else(|| cells("/chunk_grid/configuration/chunk_shape")).or_else(|| cells("/shape"));
             let size = element_size(document);
             // Coordinates are read whole, and other arrays follow the blocks of the one with the largest chunks.
             let kept = cells("/shape").unwrap_or(0).saturating_mul(size).min(MAX_KEPT);
             largest = largest.max(chunk.unwrap_or(0).saturating_mul(size)).max(kept);
         }
-        assert!(!key.is_empty());
     }
     largest
 }
@@ -269,7 +273,8 @@ fn element_size(document: &Value) -> u64 {
 
 /// Whether every bit of an array's chunks is covered by a checksum.
 fn is_checked(files: &Files, array: &str) -> bool {
-    let document = |file: &str| files.get(&format!("{array}/{file}")).and_then(|b| serde_json::from_slice::<Value>(b).ok());
+    let document =
+        |file: &str| files.get(&format!("{array}/{file}")).and_then(|b| serde_json::from_slice::<Value>(b).ok());
     if let Some(document) = document("zarr.json") {
         return document["codecs"].as_array().is_some_and(|codecs| chain_is_checked(codecs));
     }
@@ -280,7 +285,10 @@ fn is_checked(files: &Files, array: &str) -> bool {
 
 fn has_checksum(codec: &str) -> bool {
     // Fletcher32 takes 0 for 65535, so it is none.
-    matches!(codec.trim_start_matches("numcodecs."), "crc32" | "crc32c" | "adler32" | "gzip" | "zlib" | "bz2" | "jenkins_lookup3")
+    matches!(
+        codec.trim_start_matches("numcodecs."),
+        "crc32" | "crc32c" | "adler32" | "gzip" | "zlib" | "bz2" | "jenkins_lookup3"
+    )
 }
 
 fn chain_is_checked(codecs: &[Value]) -> bool {
@@ -294,7 +302,9 @@ fn chain_is_checked(codecs: &[Value]) -> bool {
 /// Folder of the array that a chunk key belongs to.
 fn array_of(files: &Files, key: &str) -> Option<String> {
     let folders = key.match_indices('/').rev().map(|(i, _)| &key[..i]);
-    let is_array = |folder: &&str| files.contains_key(&format!("{folder}/.zarray")) || files.contains_key(&format!("{folder}/zarr.json"));
+    let is_array = |folder: &&str| {
+        files.contains_key(&format!("{folder}/.zarray")) || files.contains_key(&format!("{folder}/zarr.json"))
+    };
     folders.into_iter().find(is_array).map(str::to_owned)
 }
 
@@ -325,7 +335,8 @@ async fn read(files: Arc<Files>, target: Target, wanted: Option<Vec<String>>) ->
         let answer = async { ctx.sql(&sql).await?.collect().await };
         within(&sql, answer).await.map(|a| a.map_err(|e| e.to_string()))
     };
-    let rows = run("SELECT count(*) AS n FROM t".into()).await?.map(|b| b[0].column(0).as_primitive::<Int64Type>().value(0));
+    let rows =
+        run("SELECT count(*) AS n FROM t".into()).await?.map(|b| b[0].column(0).as_primitive::<Int64Type>().value(0));
     let mut columns = HashMap::new();
     for field in schema.fields() {
         if wanted.as_ref().is_none_or(|w| w.contains(field.name())) {
@@ -344,7 +355,10 @@ async fn read(files: Arc<Files>, target: Target, wanted: Option<Vec<String>>) ->
     if let Ok(rows) = rows {
         let want = usize::try_from(rows).unwrap_or(usize::MAX).min(ROWS);
         if let Some((name, column)) = columns.iter().find(|(_, c)| c.as_ref().is_ok_and(|c| c.len() != want)) {
-            return Err(format!("count(*) is {rows} and `{name}` has {} values", column.as_ref().map_or(0, |c| c.len())));
+            return Err(format!(
+                "count(*) is {rows} and `{name}` has {} values",
+                column.as_ref().map_or(0, Array::len)
+            ));
         }
     }
     Ok(Ok(Table { rows, columns }))
@@ -370,9 +384,18 @@ fn judge(mutation: &Mutation, files: &Files, sound: &Table, damaged: &Result<Tab
         let Ok(now) = answer else { continue };
         let own = Some(column.as_str()) == name || column.ends_with("_lower") || column.ends_with("_upper");
         let same_type = now.data_type() == before.data_type()
-            || matches!((now.data_type(), before.data_type()), (DataType::Utf8View, DataType::Timestamp(..)) | (DataType::Timestamp(..), DataType::Utf8View));
+            || matches!(
+                (now.data_type(), before.data_type()),
+                (DataType::Utf8View, DataType::Timestamp(..)) | (DataType::Timestamp(..), DataType::Utf8View)
+            );
         if now.len() != before.len() || !(same_type && own || now.data_type() == before.data_type()) {
-            return Err(format!("`{column}` has {} values of {}, it had {} of {}", now.len(), now.data_type(), before.len(), before.data_type()));
+            return Err(format!(
+                "`{column}` has {} values of {}, it had {} of {}",
+                now.len(),
+                now.data_type(),
+                before.len(),
+                before.data_type()
+            ));
         }
         if (checked || !own) && now != before {
             let why = if own { "in spite of the checksum" } else { "and is of another array" };
@@ -382,7 +405,40 @@ fn judge(mutation: &Mutation, files: &Files, sound: &Table, damaged: &Result<Tab
     Ok(())
 }
 
+/// What became of the mutations, to see that they reach anything.
+#[derive(Debug, Default)]
+struct Tally {
+    /// The store did not open.
+    refused: u32,
+    /// A column could not be read.
+    failed: u32,
+    /// Other answers than before.
+    changed: u32,
+    same: u32,
+    /// Bytes of the largest allocation.
+    largest: u64,
+}
+
+impl Tally {
+    fn count(&mut self, sound: &Table, damaged: &Result<Table, String>) {
+        let Ok(damaged) = damaged else {
+            self.refused += 1;
+            return;
+        };
+        let was = |name: &String| sound.columns.get(name).and_then(|c| c.as_ref().ok());
+        if damaged.columns.values().any(Result::is_err) || damaged.rows.is_err() {
+            self.failed += 1;
+        } else if damaged.rows != sound.rows || damaged.columns.iter().any(|(name, now)| now.as_ref().ok() != was(name))
+        {
+            self.changed += 1;
+        } else {
+            self.same += 1;
+        }
+    }
+}
+
 struct Run {
+    tally: Tally,
     targets: Vec<Target>,
     files: HashMap<String, Arc<Files>>,
     /// Answers of the sound stores; `None` where a table is too large or cannot be opened.
@@ -436,15 +492,26 @@ impl Run {
             Ok(Err(e)) => Err(format!("panicked: {e}")),
             Ok(Ok(outcome)) => outcome,
         };
-        let outcome = outcome.and_then(|damaged| judge(&mutation, &files, &sound, &damaged));
+        let outcome = outcome.and_then(|damaged| {
+            self.tally.count(&sound, &damaged);
+            judge(&mutation, &files, &sound, &damaged)
+        });
         let largest = LARGEST.load(Ordering::Relaxed) as u64;
-        let outcome = outcome.and_then(|()| if largest > allowed { Err(format!("{largest} bytes were allocated at once, {allowed} would be fair")) } else { Ok(()) });
+        self.tally.largest = self.tally.largest.max(largest);
+        let outcome = outcome.and_then(|()| {
+            if largest > allowed {
+                Err(format!("{largest} bytes were allocated at once, {allowed} would be fair"))
+            } else {
+                Ok(())
+            }
+        });
         outcome.map_err(|e| format!("{context}\n    {e}"))
     }
 }
 
 fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
+    std::env::var(name)
+        .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
 }
 
 #[test]
@@ -457,7 +524,7 @@ fn damaged_stores() {
         .unwrap();
     let mutations = setting("ZARR_MUTATIONS", MUTATIONS);
     let first = setting("ZARR_MUTATIONS_SEED", 1);
-    let mut run = Run { targets: targets(), files: HashMap::new(), sound: HashMap::new() };
+    let mut run = Run { tally: Tally::default(), targets: targets(), files: HashMap::new(), sound: HashMap::new() };
     let note = FilePath::new(env!("CARGO_TARGET_TMPDIR")).join("mutation-seed");
     let mut failures = Vec::new();
     for seed in first..first.saturating_add(mutations) {
@@ -473,5 +540,6 @@ fn damaged_stores() {
     }
     // A task that hangs must not keep the test from ending.
     runtime.shutdown_background();
+    eprintln!("{:?}", run.tally);
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }

@@ -59,13 +59,16 @@ async fn air_temperature() {
     assert_eq!(numbers(&ctx, sql).await, [1325.0, 2920.0, 2920.0]);
     let sql = "SELECT count(*) FROM (SELECT time FROM t GROUP BY time HAVING avg(air) > 281)";
     assert_eq!(numbers(&ctx, sql).await, [1460.0]);
-    let sql = "SELECT count(*) FROM (SELECT lat, lon FROM t GROUP BY lat, lon HAVING avg(air) > (SELECT avg(air) FROM t))";
+    let sql =
+        "SELECT count(*) FROM (SELECT lat, lon FROM t GROUP BY lat, lon HAVING avg(air) > (SELECT avg(air) FROM t))";
     assert_eq!(numbers(&ctx, sql).await, [703.0]);
     let sql = "SELECT lat, lon FROM t GROUP BY lat, lon ORDER BY avg(air) DESC LIMIT 1";
     assert_eq!(numbers(&ctx, sql).await, [15.0, 257.5]);
 
     let sql = "SELECT date_part('month', time) AS m, avg(air) FROM t GROUP BY m ORDER BY m LIMIT 3";
-    for (month, (row, want)) in ask(&ctx, sql).await.iter().zip([273.416_774_07, 273.131_031_53, 275.113_712_84]).enumerate() {
+    for (month, (row, want)) in
+        ask(&ctx, sql).await.iter().zip([273.416_774_07, 273.131_031_53, 275.113_712_84]).enumerate()
+    {
         let numbers: Vec<f64> = row.iter().map(|c| c.as_ref().and_then(Cell::number).unwrap()).collect();
         near(numbers[0], [1.0, 2.0, 3.0][month], 0.0);
         near(numbers[1], want, 1e-7);

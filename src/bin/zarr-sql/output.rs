@@ -68,7 +68,7 @@ impl<'a> Encoder<'a> {
             Format::Json => Self::Json(ArrayWriter::new(Vec::new())),
             Format::NdJson => Self::NdJson,
             Format::Automatic | Format::Table => {
-                Self::Table(Table { schema, options, preview: Vec::new(), rows: 0, border: None })
+                Self::Table(Table { schema, options, preview: Vec::new(), border: None })
             }
         }
     }
@@ -130,7 +130,6 @@ struct Table<'a> {
     schema: SchemaRef,
     options: &'a FormatOptions<'a>,
     preview: Vec<RecordBatch>,
-    rows: usize,
     /// The line under the last row, once the head is printed.
     border: Option<String>,
 }
@@ -141,8 +140,11 @@ impl Table<'_> {
             return self.body(batch, border);
         }
         self.preview.push(batch.clone());
-        self.rows += batch.num_rows();
-        if self.rows < PREVIEW { Ok(Vec::new()) } else { self.head() }
+        if self.preview.iter().map(RecordBatch::num_rows).sum::<usize>() < PREVIEW {
+            Ok(Vec::new())
+        } else {
+            self.head()
+        }
     }
 
     fn finish(&mut self) -> Result<Vec<u8>, ArrowError> {

@@ -724,6 +724,7 @@ mod tests {
         let at = |reference: &str| encoding(&format!("ns\tsince  {reference} "), "", None).timestamp_from_int(0);
         let noon = Some(TimestampLabel::Timestamp(946_728_000_000_000_000));
         for reference in [
+            "2000-01-01 12",
             "2000-01-01 12:00",
             "2000-1-1T12:0:0",
             "2000-01-01 T 12:00:00.000Z",
@@ -765,7 +766,7 @@ mod tests {
             "2000-01",
             "today",
             "2000-01-01T",
-            "2000-01-01 12",
+            "2000-01-01 1200",
             "2000-01-01 24:00",
             "2000-01-01 12:60",
             "2000-01-01 12:00:60",

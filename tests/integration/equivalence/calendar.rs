@@ -97,7 +97,16 @@ impl Moment {
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.rest / 1_000_000_000;
-        write!(f, "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", self.year, self.month, self.day, seconds / 3600, seconds / 60 % 60, seconds % 60)?;
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
+            self.year,
+            self.month,
+            self.day,
+            seconds / 3600,
+            seconds / 60 % 60,
+            seconds % 60
+        )?;
         match self.rest % 1_000_000_000 {
             0 => Ok(()),
             fraction => write!(f, ".{}", format!("{fraction:09}").trim_end_matches('0')),

@@ -4,9 +4,12 @@
 //! `ZARR_EQUIVALENCE_CASES=20000 cargo test --release --test integration equivalence`.
 
 mod calendar;
+mod element;
 mod generate;
+mod layout;
 mod query;
 mod reference;
+mod time_axis;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -31,7 +34,8 @@ const CASES: u64 = 256;
 const QUERIES: usize = 8;
 
 fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
+    std::env::var(name)
+        .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
 }
 
 async fn open(dataset: &Dataset) -> Result<Arc<ZarrTable>, String> {
@@ -50,7 +54,11 @@ async fn open(dataset: &Dataset) -> Result<Arc<ZarrTable>, String> {
 fn check_schema(zarr: &ZarrTable, table: &Table) -> Result<(), String> {
     let schema = zarr.schema();
     let got: Vec<_> = schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect();
-    if got == table.columns { Ok(()) } else { Err(format!("got the columns\n      {got:?}, expected\n      {:?}", table.columns)) }
+    if got == table.columns {
+        Ok(())
+    } else {
+        Err(format!("got the columns\n      {got:?}, expected\n      {:?}", table.columns))
+    }
 }
 
 /// Run the case of a seed; what is wrong, if anything is.
@@ -60,12 +68,17 @@ async fn case(seed: u64) -> Result<(), String> {
     let table = reference::table(&dataset);
     let partitions = [1, 2, 7][rng.usize(..3)];
     let batch_size = [1, 3, 8192][rng.usize(..3)];
-    let queries: Vec<Query> = std::iter::once(Query::all()).chain((0..QUERIES).map(|_| Query::draw(&mut rng, &table))).collect();
-    let explain = |what: String| format!("{what}\n    target_partitions {partitions}, batch_size {batch_size}\n{}", describe(&dataset));
+    let queries: Vec<Query> =
+        std::iter::once(Query::all()).chain((0..QUERIES).map(|_| Query::draw(&mut rng, &table))).collect();
+    let explain = |what: String| {
+        format!("{what}\n    target_partitions {partitions}, batch_size {batch_size}\n{}", describe(&dataset))
+    };
 
     let zarr = open(&dataset).await.map_err(explain)?;
     check_schema(&zarr, &table).map_err(explain)?;
-    let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(partitions).with_batch_size(batch_size));
+    let ctx = SessionContext::new_with_config(
+        SessionConfig::new().with_target_partitions(partitions).with_batch_size(batch_size),
+    );
     ctx.register_table("t", zarr).unwrap();
     for query in queries {
         let sql = query.sql(&table);
@@ -81,8 +94,12 @@ async fn case(seed: u64) -> Result<(), String> {
 
 /// The store and its options, to look at.
 fn describe(dataset: &Dataset) -> String {
-    let documents = dataset.objects.iter().filter(|(key, _)| key.ends_with("zarr.json") || key.ends_with(".zarray") || key.ends_with(".zattrs"));
-    let documents: Vec<String> = documents.map(|(key, bytes)| format!("    {key}: {}", String::from_utf8_lossy(bytes))).collect();
+    let documents = dataset
+        .objects
+        .iter()
+        .filter(|(key, _)| key.ends_with("zarr.json") || key.ends_with(".zarray") || key.ends_with(".zattrs"));
+    let documents: Vec<String> =
+        documents.map(|(key, bytes)| format!("    {key}: {}", String::from_utf8_lossy(bytes))).collect();
     format!("    options {:?}\n{}", dataset.options, documents.join("\n"))
 }
 
@@ -97,7 +114,10 @@ async fn random_stores_and_queries() {
             Ok(Ok(())) => continue,
             Ok(Err(failure)) => failure,
             Err(panic) => {
-                let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+                let text = panic
+                    .downcast_ref::<String>()
+                    .map(String::as_str)
+                    .or_else(|| panic.downcast_ref::<&str>().copied());
                 format!("panicked: {}", text.unwrap_or("with something that is no text"))
             }
         };

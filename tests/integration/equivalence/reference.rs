@@ -1,4 +1,10 @@
 //! The table of a store the slow way: whole arrays through zarrs, every cell decoded by itself, every row built.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    reason = "numbers are cast and compared exactly as the rules of stores say"
+)]
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,9 +14,11 @@ use base64::Engine as _;
 use half::f16;
 use serde_json::Value;
 use zarrs::array::{Array, ArrayBytes};
+use zarrs::storage::store::MemoryStore;
 
 use super::calendar::{self, Moment};
-use super::generate::{Dataset, Role, Type, Variable};
+use super::element::Type;
+use super::generate::{Dataset, Role, Variable};
 use crate::cell::{Cell, Row};
 
 /// A table as rows.
@@ -67,30 +75,11 @@ fn unravel(mut position: usize, shape: &[usize]) -> Vec<usize> {
 
 /// Read and decode a whole array.
 fn column(dataset: &Dataset, variable: &Variable) -> Column {
-    let array = Array::open(Arc::clone(&dataset.arrays), &format!("/{}", variable.name)).unwrap();
-    let shape: Vec<usize> = array.shape().iter().map(|n| usize::try_from(*n).unwrap()).collect();
-    let raw: Vec<Raw> = if variable.data_type == Type::Text {
-        array.retrieve_array_subset::<Vec<String>>(&array.subset_all()).unwrap().into_iter().map(Raw::Text).collect()
-    } else {
-        let bytes = array.retrieve_array_subset::<ArrayBytes<'static>>(&array.subset_all()).unwrap().into_fixed().unwrap();
-        bytes.chunks(variable.data_type.size()).map(|b| Raw::of(b, variable.data_type)).collect()
-    };
-    // A cell of a chunk that was never written has no value where there is no fill value.
-    let written = |cell: usize| {
-        let chunk: Vec<u64> = unravel(cell, &shape)
-            .iter()
-            .zip(array.chunk_grid().chunk_shape_u64(&vec![0; shape.len()]).unwrap().unwrap())
-            .map(|(i, n)| *i as u64 / n)
-            .collect();
-        array.retrieve_encoded_chunk(&chunk).unwrap().is_some()
-    };
+    let raw = raw(dataset, variable);
     let decoding = Decoding::new(dataset, variable);
     let mut moments = HashMap::new();
-    let mut values: Vec<Decoded> = raw.into_iter().map(|r| decoding.decode(r, &mut moments)).collect();
-    if variable.fill.is_null() {
-        let missing = (0..values.len()).filter(|cell| !written(*cell)).collect::<Vec<_>>();
-        missing.into_iter().for_each(|cell| values[cell] = Decoded::Null);
-    }
+    let decoded = raw.into_iter().map(|r| r.map_or(Decoded::Null, |r| decoding.decode(r, &mut moments)));
+    let values: Vec<Decoded> = decoded.collect();
     // Dates that Gregorian lacks make a whole coordinate text.
     let lacking = values.iter().any(|v| matches!(v, Decoded::Time(t) if !t.is_gregorian()));
     let text = decoding.calendar.as_deref().is_some_and(calendar::is_text) || lacking;
@@ -103,7 +92,39 @@ fn column(dataset: &Dataset, variable: &Variable) -> Column {
     Column { name: variable.name.clone(), axes: variable.axes.clone(), data_type, values: values.collect() }
 }
 
+/// The elements of a whole array; `None` for a cell of a chunk that was never written where there is no fill value.
+///
+/// Chunks are read whole, since zarrs 0.23.14 fails to read parts of transposed shards.
+fn raw(dataset: &Dataset, variable: &Variable) -> Vec<Option<Raw>> {
+    let array = Array::open(Arc::clone(&dataset.arrays), &format!("/{}", variable.name)).unwrap();
+    let shape: Vec<usize> = array.shape().iter().map(|n| usize::try_from(*n).unwrap()).collect();
+    let mut chunks = HashMap::new();
+    let element = |cell: usize| {
+        let at = unravel(cell, &shape);
+        let lengths = array.chunk_grid().chunk_shape_u64(&vec![0; shape.len()]).unwrap().unwrap();
+        let chunk: Vec<u64> = at.iter().zip(&lengths).map(|(i, n)| *i as u64 / n).collect();
+        let (lengths, elements) = chunks.entry(chunk.clone()).or_insert_with(|| {
+            let lengths: Vec<usize> = lengths.iter().map(|n| usize::try_from(*n).unwrap()).collect();
+            let written = array.retrieve_encoded_chunk(&chunk).unwrap().is_some();
+            (lengths, (written || !variable.fill.is_null()).then(|| elements(&array, &chunk, variable.data_type)))
+        });
+        let position = at.iter().zip(lengths.iter()).fold(0, |p, (i, n)| p * n + i % n);
+        elements.as_ref().map(|e: &Vec<Raw>| e[position].clone())
+    };
+    (0..shape.iter().product()).map(element).collect()
+}
+
+/// The elements of a chunk.
+fn elements(array: &Array<MemoryStore>, chunk: &[u64], data_type: Type) -> Vec<Raw> {
+    if data_type == Type::Text {
+        return array.retrieve_chunk::<Vec<String>>(chunk).unwrap().into_iter().map(Raw::Text).collect();
+    }
+    let bytes = array.retrieve_chunk::<ArrayBytes<'static>>(chunk).unwrap().into_fixed().unwrap();
+    bytes.chunks(data_type.size()).map(|b| Raw::of(b, data_type)).collect()
+}
+
 /// An element as stored.
+#[derive(Clone)]
 enum Raw {
     Bool(bool),
     Int(i128),
@@ -125,10 +146,13 @@ impl Raw {
             Type::Float(_) => Self::Float(f64::from_le_bytes(bytes.try_into().unwrap())),
             Type::Time(..) => Self::Time(i64::from_le_bytes(bytes.try_into().unwrap())),
             Type::Utf32(_) => {
-                let characters = bytes.chunks(4).map(|c| char::from_u32(u32::from_le_bytes(c.try_into().unwrap())).unwrap());
+                let characters =
+                    bytes.chunks(4).map(|c| char::from_u32(u32::from_le_bytes(c.try_into().unwrap())).unwrap());
                 Self::Text(characters.collect::<String>().trim_end_matches('\0').to_owned())
             }
-            Type::Bytes(_) | Type::Text => Self::Text(std::str::from_utf8(bytes).unwrap().trim_end_matches('\0').to_owned()),
+            Type::Bytes(_) | Type::Text => {
+                Self::Text(std::str::from_utf8(bytes).unwrap().trim_end_matches('\0').to_owned())
+            }
         }
     }
 }
@@ -162,21 +186,24 @@ impl Decoding {
             *signed = mark != "true";
         }
         let numeric = matches!(data_type, Type::Int { .. } | Type::Float(_));
-        let masks = numeric && !dataset.options.contains(&("mask_and_scale", "false"));
+        let masked = numeric && !dataset.options.contains(&("mask_and_scale", "false"));
         let mut marks: Vec<Value> = Vec::new();
-        if masks {
+        if masked {
             marks.extend(["_FillValue", "missing_value"].iter().filter_map(|k| attribute(k)).flat_map(list));
             let by_default = dataset.format == 2 && attribute("_FillValue").is_none();
             // The later of two settings holds.
-            let setting = dataset.options.iter().rev().find(|(k, _)| *k == "use_zarr_fill_value_as_mask").map(|(_, v)| *v);
+            let setting =
+                dataset.options.iter().rev().find(|(k, _)| *k == "use_zarr_fill_value_as_mask").map(|(_, v)| *v);
             let by_fill = setting.map_or(by_default, |s| s == "true");
             if by_fill && variable.role != Role::Dimension && !variable.fill.is_null() {
                 marks.push(variable.fill.clone());
             }
         }
         let number = |key: &str| attribute(key).and_then(|v| list(v)[0].as_f64());
-        let packed = masks && (attribute("scale_factor").is_some() || attribute("add_offset").is_some());
-        let units = attribute("units").and_then(Value::as_str).filter(|u| u.contains(" since ") && !on("decode_times", "false"));
+        let packed = masked && (attribute("scale_factor").is_some() || attribute("add_offset").is_some());
+        let units = attribute("units")
+            .and_then(Value::as_str)
+            .filter(|u| u.contains(" since ") && !on("decode_times", "false"));
         Self {
             stored: variable.data_type,
             data_type,
@@ -191,13 +218,17 @@ impl Decoding {
 
     fn arrow_type(&self) -> DataType {
         match self.data_type {
-            _ if self.units.is_some() => DataType::Timestamp(if self.nanoseconds() { TimeUnit::Nanosecond } else { TimeUnit::Microsecond }, None),
+            _ if self.units.is_some() => {
+                DataType::Timestamp(if self.nanoseconds() { TimeUnit::Nanosecond } else { TimeUnit::Microsecond }, None)
+            }
             _ if self.scale_offset.is_some() => DataType::Float64,
             Type::Bool => DataType::Boolean,
             Type::Float(8) => DataType::Float64,
             Type::Float(_) => DataType::Float32,
             Type::Text | Type::Bytes(_) | Type::Utf32(_) => DataType::Utf8View,
-            Type::Time(unit, _) => DataType::Timestamp(if unit == "ns" { TimeUnit::Nanosecond } else { TimeUnit::Microsecond }, None),
+            Type::Time(unit, _) => {
+                DataType::Timestamp(if unit == "ns" { TimeUnit::Nanosecond } else { TimeUnit::Microsecond }, None)
+            }
             Type::Int { bytes, signed } => match (bytes, signed, self.keep_unsigned) {
                 (1, true, _) => DataType::Int8,
                 (2, true, _) | (1, false, false) => DataType::Int16,
@@ -223,10 +254,12 @@ impl Decoding {
             Raw::Time(i64::MIN) => return Decoded::Null,
             Raw::Time(ticks) => {
                 let Type::Time(unit, scale) = self.stored else { unreachable!() };
-                return Decoded::Value(Cell::Time(i128::from(ticks) * i128::from(scale) * calendar::unit_nanoseconds(unit)));
+                return Decoded::Value(Cell::Time(
+                    i128::from(ticks) * i128::from(scale) * calendar::unit_nanoseconds(unit),
+                ));
             }
             Raw::Int(i) => Raw::Int(self.reinterpreted(i)),
-            float => float,
+            float @ Raw::Float(_) => float,
         };
         if self.marks.iter().any(|m| self.is_marked(&number, m)) {
             return Decoded::Null;
@@ -270,7 +303,9 @@ impl Decoding {
                     Some("NaN") => f64::NAN,
                     Some("Infinity") => f64::INFINITY,
                     Some("-Infinity") => f64::NEG_INFINITY,
-                    Some(text) => f64::from_le_bytes(base64::engine::general_purpose::STANDARD.decode(text).unwrap().try_into().unwrap()),
+                    Some(text) => f64::from_le_bytes(
+                        base64::engine::general_purpose::STANDARD.decode(text).unwrap().try_into().unwrap(),
+                    ),
                     None => mark.as_f64().unwrap(),
                 };
                 let mark = match self.stored {

@@ -23,7 +23,7 @@ impl Layout {
     pub(crate) fn draw(rng: &mut Rng, format: u8, data_type: Type, shape: &[u64]) -> Self {
         let mut inner: Vec<u64> = shape.iter().map(|n| rng.u64(1..=n + 2)).collect();
         while shape.iter().zip(&inner).map(|(n, c)| n.div_ceil(*c)).product::<u64>() > 600 {
-            inner.iter_mut().for_each(|c| *c *= 2);
+            inner = inner.iter().map(|c| c * 2).collect();
         }
         let big = rng.bool();
         if format == 2 {

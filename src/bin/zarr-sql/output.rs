@@ -67,9 +67,7 @@ impl<'a> Encoder<'a> {
             Format::Tsv => Self::Separated { delimiter: b'\t', schema, header: true, options },
             Format::Json => Self::Json(ArrayWriter::new(Vec::new())),
             Format::NdJson => Self::NdJson,
-            Format::Automatic | Format::Table => {
-                Self::Table(Table { schema, options, preview: Vec::new(), border: None })
-            }
+            Format::Automatic | Format::Table => Self::Table(Table { schema, options, preview: vec![], border: None }),
         }
     }
 
@@ -140,11 +138,8 @@ impl Table<'_> {
             return self.body(batch, border);
         }
         self.preview.push(batch.clone());
-        if self.preview.iter().map(RecordBatch::num_rows).sum::<usize>() < PREVIEW {
-            Ok(Vec::new())
-        } else {
-            self.head()
-        }
+        let rows: usize = self.preview.iter().map(RecordBatch::num_rows).sum();
+        if rows < PREVIEW { Ok(Vec::new()) } else { self.head() }
     }
 
     fn finish(&mut self) -> Result<Vec<u8>, ArrowError> {

@@ -414,11 +414,13 @@ impl Writer<'_> {
             _ => Element::Text(String::new()),
         };
         let fill = if values.is_empty() || self.rng.bool() { default } else { pick(self.rng, values) };
-        match fill {
-            Element::Int(i) if i < 0 && matches!(data_type, Type::Int { signed: false, .. }) => {
-                json!(i.cast_unsigned())
+        match (fill, data_type) {
+            // As the cells of the type wrap it.
+            (Element::Int(i), Type::Int { bytes, signed }) => {
+                let spare = 64 - 8 * u32::try_from(bytes).unwrap();
+                if signed { json!((i << spare) >> spare) } else { json!((i.cast_unsigned() << spare) >> spare) }
             }
-            fill => fill.json(),
+            (fill, _) => fill.json(),
         }
     }
 

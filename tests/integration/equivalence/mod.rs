@@ -67,9 +67,11 @@ async fn case(seed: u64) -> Result<(), String> {
     let dataset = generate::dataset(&mut rng);
     let table = reference::table(&dataset);
     let partitions = [1, 2, 7][rng.usize(..3)];
-    let batch_size = [1, 3, 8192][rng.usize(..3)];
+    let large = table.rows.len() > 2000;
+    let batch_size = if large { [61, 1000, 8192] } else { [1, 3, 8192] }[rng.usize(..3)];
+    let queries = if large { QUERIES / 2 } else { QUERIES };
     let queries: Vec<Query> =
-        std::iter::once(Query::all()).chain((0..QUERIES).map(|_| Query::draw(&mut rng, &table))).collect();
+        std::iter::once(Query::all()).chain((0..queries).map(|_| Query::draw(&mut rng, &table))).collect();
     let explain = |what: String| {
         format!("{what}\n    target_partitions {partitions}, batch_size {batch_size}\n{}", describe(&dataset))
     };

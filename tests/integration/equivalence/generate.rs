@@ -232,7 +232,8 @@ impl Writer<'_> {
                 )
             }
             1 => {
-                let data_type = int(self.rng);
+                // Values of a long axis do not fit into the small types.
+                let data_type = if size > 20 { Type::Int { bytes: 4, signed: true } } else { int(self.rng) };
                 let (start, step) = (self.rng.i64(0..50), self.rng.i64(1..=3));
                 (data_type, (0..size).map(|i| Element::Int(start + step * as_i64(i))).collect())
             }
@@ -352,7 +353,7 @@ impl Writer<'_> {
 
     fn packing(&mut self, data_type: Type, attributes: &mut Map<String, Value>) {
         if let Type::Int { signed, .. } = data_type
-            && chance(self.rng, 15)
+            && chance(self.rng, 25)
         {
             attributes.insert("_Unsigned".into(), json!(if signed == chance(self.rng, 85) { "true" } else { "false" }));
         }
@@ -367,7 +368,12 @@ impl Writer<'_> {
 
     /// `_FillValue` and `missing_value`: values that occur, written in one of the ways that writers have.
     fn missing_marks(&mut self, data_type: Type, palette: &[Element], attributes: &mut Map<String, Value>) {
-        let reinterpreted = attributes.contains_key("_Unsigned");
+        let reinterpreted = match data_type {
+            Type::Int { signed, .. } => {
+                attributes.get("_Unsigned") == Some(&json!(if signed { "true" } else { "false" }))
+            }
+            _ => false,
+        };
         let mark = |rng: &mut Rng| {
             let mark = pick(rng, palette);
             match mark {

@@ -102,7 +102,9 @@ impl GridReader {
                     if column.role == Role::Dimension {
                         // Its name would promise values; the index says what it is.
                         let index = column.as_index();
-                        columns.push(ColumnReader::open(store, &index, grid, options, &mut context).await?);
+                        if !grid.columns.iter().any(|c| c.name == index.name) {
+                            columns.push(ColumnReader::open(store, &index, grid, options, &mut context).await?);
+                        }
                     }
                     left_out.push(LeftOut { name: column.name.clone(), reason });
                 }

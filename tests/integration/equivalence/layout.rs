@@ -22,8 +22,11 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn draw(rng: &mut Rng, format: u8, data_type: Type, shape: &[u64]) -> Self {
         let mut inner: Vec<u64> = shape.iter().map(|n| rng.u64(1..=n + 2)).collect();
-        while shape.iter().zip(&inner).map(|(n, c)| n.div_ceil(*c)).product::<u64>() > 600 {
-            inner = inner.iter().map(|c| c * 2).collect();
+        // Not too many chunks: longer ones along the dimension that has the most.
+        let count = |n: &u64, c: &u64| n.div_ceil(*c);
+        while shape.iter().zip(&inner).map(|(n, c)| count(n, c)).product::<u64>() > 600 {
+            let most = shape.iter().zip(&mut inner).max_by_key(|(n, c)| count(n, c));
+            most.into_iter().for_each(|(_, c)| *c *= 2);
         }
         let big = rng.bool();
         if format == 2 {

@@ -12,5 +12,5 @@ mod table;
 pub use dataset::cf::TimeUnit;
 pub use error::{Error, Result};
 pub use exec::ZarrScanExec;
-pub use options::{Flag, ZarrOptions};
+pub use options::{Flag, ZarrConfig, ZarrOptions};
 pub use table::{ZarrTable, explain_error, register_zarr};

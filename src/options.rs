@@ -1,4 +1,7 @@
-//! Options of a table: one list of keys, with the names and defaults of xarray where it has them.
+//! Options of a table, with the names and defaults of xarray where it has them, and settings of a session.
+
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+use datafusion::error::DataFusionError;
 
 use crate::dataset::cf::TimeUnit;
 use crate::error::{Error, Result};
@@ -80,7 +83,7 @@ impl ZarrOptions {
     /// A key that does not exist (the message names the nearest), or a value that it cannot have.
     pub fn with(mut self, key: &str, value: &str) -> Result<Self> {
         let Some((_, takes)) = KEYS.iter().find(|(k, _)| *k == key) else {
-            return Err(Error::Option { option: key.to_owned(), reason: unknown(key) });
+            return Err(Error::Option { option: key.to_owned(), reason: unknown(key, &KEYS.map(|(k, _)| k)) });
         };
         let bad = || Error::Option { option: key.to_owned(), reason: format!("`{value}` is not {takes}") };
         match key {
@@ -118,6 +121,89 @@ impl ZarrOptions {
     }
 }
 
+/// Settings of a session: `SET zarr.pruning = false`.
+///
+/// ```
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use datafusion::prelude::SessionContext;
+/// use datafusion_zarr::register_zarr;
+///
+/// let ctx = SessionContext::new();
+/// register_zarr(&ctx)?;
+/// ctx.sql("SET zarr.float32_literals = false").await?;
+/// # Ok::<(), datafusion::error::DataFusionError>(()) }).unwrap();
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ZarrConfig {
+    /// `zarr.pruning`: evaluate filters in the scan, read only the chunks that they need, and answer from coordinates alone where that is
+    /// possible. Default true.
+    pub pruning: bool,
+    /// `zarr.float32_literals`: compare Float32 columns with literals in Float32, as numpy and DuckDB do. Default true.
+    pub float32_literals: bool,
+}
+
+impl Default for ZarrConfig {
+    fn default() -> Self {
+        Self { pruning: true, float32_literals: true }
+    }
+}
+
+impl ZarrConfig {
+    /// The settings of a session, the defaults where it has none.
+    pub(crate) fn of(config: &ConfigOptions) -> Self {
+        config.extensions.get::<Self>().copied().unwrap_or_default()
+    }
+
+    /// Every key, with its value and what it is for.
+    fn settings(&mut self) -> [(&'static str, &mut bool, &'static str); 2] {
+        [
+            ("pruning", &mut self.pruning, "evaluate filters in the scan and read only the chunks that they need"),
+            ("float32_literals", &mut self.float32_literals, "compare Float32 columns with literals in Float32"),
+        ]
+    }
+}
+
+impl ConfigExtension for ZarrConfig {
+    const PREFIX: &'static str = "zarr";
+}
+
+impl ExtensionOptions for ZarrConfig {
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(*self)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), DataFusionError> {
+        let mut settings = self.settings();
+        let names: Vec<&str> = settings.iter().map(|(name, ..)| *name).collect();
+        let Some((_, setting, _)) = settings.iter_mut().find(|(name, ..)| *name == key) else {
+            let hint = unknown(key, &names);
+            return Err(Error::Option { option: format!("zarr.{key}"), reason: hint }.into());
+        };
+        let bad = || Error::Option { option: format!("zarr.{key}"), reason: format!("`{value}` is not true or false") };
+        **setting = flag(value).ok_or_else(bad)?;
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        let mut values = *self;
+        let entry = |(key, value, description): (&str, &mut bool, &'static str)| ConfigEntry {
+            key: format!("{}.{key}", Self::PREFIX),
+            value: Some(value.to_string()),
+            description,
+        };
+        values.settings().into_iter().map(entry).collect()
+    }
+}
+
 fn list(value: &str) -> Vec<String> {
     value.split(',').map(|v| v.trim().to_owned()).filter(|v| !v.is_empty()).collect()
 }
@@ -135,10 +221,13 @@ fn tristate(value: &str, bad: impl Fn() -> Error) -> Result<Option<bool>> {
     if value.eq_ignore_ascii_case("auto") { Ok(None) } else { flag(value).map(Some).ok_or_else(bad) }
 }
 
-fn unknown(key: &str) -> String {
-    match nearest(key, KEYS.iter().map(|(k, _)| *k)) {
+fn unknown(key: &str, known: &[&str]) -> String {
+    match nearest(key, known.iter().copied()) {
         Some(near) => format!("there is no such option, did you mean `{near}`?"),
-        None => format!("there is no such option; there are {}", KEYS.map(|(k, _)| format!("`{k}`")).join(", ")),
+        None => {
+            let known: Vec<String> = known.iter().map(|k| format!("`{k}`")).collect();
+            format!("there is no such option; there are {}", known.join(", "))
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use super::catalog::ZarrCatalogList;
 use super::explain::Opened;
 use super::factory::ZarrTableFactory;
 use super::functions::{ReadZarr, ZarrMetadata};
+use crate::options::ZarrConfig;
 
 /// Make `ctx` read Zarr: `CREATE EXTERNAL TABLE … STORED AS ZARR`, `FROM 'store.zarr'`, `read_zarr(…)` and `zarr_metadata(…)`.
 ///
@@ -39,6 +40,9 @@ pub fn register_zarr(ctx: &SessionContext) -> Result<()> {
     let mut state = state.write();
     let opened = state.config().get_extension::<Opened>().unwrap_or_default();
     state.config_mut().set_extension(Arc::clone(&opened));
+    if state.config().options().extensions.get::<ZarrConfig>().is_none() {
+        state.config_mut().options_mut().extensions.insert(ZarrConfig::default());
+    }
     state.table_factories_mut().insert("ZARR".into(), Arc::new(ZarrTableFactory));
     state.register_udtf("read_zarr", Arc::new(ReadZarr));
     state.register_udtf("zarr_metadata", Arc::new(ZarrMetadata));

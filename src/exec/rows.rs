@@ -1,16 +1,17 @@
 //! Blocks as rows: data cells as they lie, coordinates as tiles that Blocks of one shape share.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::take;
 use arrow::datatypes::SchemaRef;
 
 use crate::dataset::Role;
 use crate::error::{Error, Result};
-use crate::planning;
-use crate::read::{ColumnReader, GridReader, ReadContext, Values};
+use crate::planning::{Block, IndexSet, RowOrder, Values};
+use crate::read::{ColumnReader, GridReader, ReadContext};
 
 /// Rows of the largest tile.
 const MAX_TILE_ROWS: usize = 1 << 22;
@@ -18,53 +19,128 @@ const MAX_TILE_ROWS: usize = 1 << 22;
 const MAX_TILE_BYTES: usize = 64 << 20;
 
 /// A column, and the part of a Block that its tile depends on.
-type TileKey = (usize, Vec<Range<u64>>);
+type TileKey = (usize, Vec<IndexSet>);
 
-/// The values of one column for the rows of a Block.
+/// The values of one column for the cells of a Block.
 #[derive(Debug, Clone)]
-enum RowColumn {
-    /// One value a row.
+pub(crate) enum CellColumn {
+    /// One value a cell.
     Cells(ArrayRef),
-    /// Values that repeat after `period` rows, and on for as many rows as a batch has.
+    /// Values that repeat after `period` cells, and on for as many cells as a batch has.
     Tile { array: ArrayRef, period: usize },
     /// Values of a Block so large that a tile of it would not pay.
-    Far { values: Arc<Values>, rows: RowOrder },
+    Far { values: Arc<Values>, cells: RowOrder },
+}
+
+impl CellColumn {
+    /// The values of `length` cells from `start` on.
+    pub(crate) fn range(&self, start: usize, length: usize) -> Result<ArrayRef> {
+        match self {
+            Self::Tile { array, period } if start % period + length > array.len() => {
+                let cells: Vec<u64> = (start..start + length).map(|c| c as u64).collect();
+                self.pick(&cells)
+            }
+            _ => self.slice(start, length),
+        }
+    }
+
+    /// The same, where a batch has no fewer: a tile is long enough for that.
+    fn slice(&self, start: usize, length: usize) -> Result<ArrayRef> {
+        match self {
+            Self::Cells(array) => Ok(array.slice(start, length)),
+            Self::Tile { array, period } => Ok(array.slice(start % period, length)),
+            Self::Far { values, cells } => Ok(values.pick(cells, start, length)?),
+        }
+    }
+
+    /// The values of `cells`.
+    pub(crate) fn pick(&self, cells: &[u64]) -> Result<ArrayRef> {
+        let (array, positions) = match self {
+            Self::Cells(array) => (array, UInt64Array::from(cells.to_vec())),
+            Self::Tile { array, period } => {
+                (array, cells.iter().map(|c| c % (*period as u64)).collect::<Vec<_>>().into())
+            }
+            Self::Far { values, cells: order } => return Ok(values.pick_rows(order, cells)?),
+        };
+        Ok(take(array.as_ref(), &positions, None)?)
+    }
+}
+
+/// Columns of one Block, and which of its cells are rows.
+#[derive(Debug)]
+struct Layer {
+    /// By their place in the batch.
+    columns: Vec<(usize, CellColumn)>,
+    kept: Option<BooleanBuffer>,
+    /// The next cell.
+    next: usize,
+}
+
+/// Cells of a layer that are rows.
+enum Cells {
+    Run(usize, usize),
+    Listed(Vec<u64>),
+}
+
+impl Layer {
+    /// The next `rows` rows.
+    fn advance(&mut self, rows: usize) -> Cells {
+        let Some(kept) = &self.kept else {
+            let start = self.next;
+            self.next += rows;
+            return Cells::Run(start, rows);
+        };
+        let rest = kept.slice(self.next, kept.len() - self.next);
+        let cells: Vec<u64> = rest.set_indices().take(rows).map(|i| (self.next + i) as u64).collect();
+        self.next = cells.last().and_then(|c| usize::try_from(*c).ok()).map_or(kept.len(), |last| last + 1);
+        Cells::Listed(cells)
+    }
 }
 
 /// The rows of one Block, handed out batch by batch.
 #[derive(Debug)]
 pub(crate) struct BlockRows {
-    columns: Vec<RowColumn>,
+    /// Each has the same rows in the same order; a later one has fewer cells.
+    layers: Vec<Layer>,
+    width: usize,
+    /// Rows that are left.
     rows: usize,
-    next: usize,
 }
 
 impl BlockRows {
     /// The next rows, at most `limit`; `None` after the last.
     pub(crate) fn next_batch(&mut self, schema: &SchemaRef, limit: usize) -> Result<Option<RecordBatch>> {
-        let length = limit.min(self.rows - self.next);
-        if length == 0 {
+        let rows = limit.min(self.rows);
+        if rows == 0 {
             return Ok(None);
         }
-        let slice = |column: &RowColumn| match column {
-            RowColumn::Cells(array) => Ok(array.slice(self.next, length)),
-            RowColumn::Tile { array, period } => Ok(array.slice(self.next % period, length)),
-            RowColumn::Far { values, rows } => values.pick(rows.positions(self.next, length)),
-        };
-        let columns = self.columns.iter().map(slice).collect::<Result<_>>()?;
-        self.next += length;
-        let options = RecordBatchOptions::new().with_row_count(Some(length));
+        self.rows -= rows;
+        let mut columns: Vec<Option<ArrayRef>> = vec![None; self.width];
+        for layer in &mut self.layers {
+            let cells = layer.advance(rows);
+            for (place, column) in &layer.columns {
+                let values = match &cells {
+                    Cells::Run(start, length) => column.slice(*start, *length)?,
+                    Cells::Listed(cells) => column.pick(cells)?,
+                };
+                if let Some(slot) = columns.get_mut(*place) {
+                    *slot = Some(values);
+                }
+            }
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let columns = columns.into_iter().flatten().collect();
         Ok(Some(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?))
     }
 }
 
-/// Makes rows of Blocks for one partition.
+/// Reads columns of Blocks for one partition, and makes rows of them.
 #[derive(Debug)]
 pub(crate) struct RowMaker {
     grid: Arc<GridReader>,
     projection: Arc<[usize]>,
     batch_size: usize,
-    context: ReadContext,
+    pub(crate) context: ReadContext,
     tiles: HashMap<TileKey, (ArrayRef, usize)>,
     tile_bytes: usize,
 }
@@ -82,58 +158,64 @@ impl RowMaker {
         }
     }
 
-    /// Bytes that the columns of a Block need in memory: the cells of data, and for all other columns a tile and the positions that it is made by.
-    pub(crate) fn bytes(&self, block: &[Range<u64>]) -> usize {
-        let rows = planning::rows(block);
-        let columns = self.projection.iter().filter_map(|i| self.grid.columns.get(*i));
-        let row: u64 = columns.map(|c| c.value_bytes() + if c.role == Role::Data { 0 } else { 8 }).sum();
-        usize::try_from(rows.saturating_mul(row)).unwrap_or(usize::MAX)
-    }
-
-    /// Read a Block.
+    /// The rows of `block`, some of whose columns have been `read` for the cells of `before`, among which all its rows are.
     ///
     /// # Errors
-    /// Whatever keeps one of its chunks from being read and decoded.
-    pub(crate) async fn read(&mut self, block: &[Range<u64>]) -> Result<BlockRows> {
-        let rows = usize::try_from(planning::rows(block)).unwrap_or(usize::MAX);
-        let grid = Arc::clone(&self.grid);
-        let mut columns = Vec::with_capacity(self.projection.len());
-        for number in Arc::clone(&self.projection).iter() {
-            let Some(column) = grid.columns.get(*number) else { continue };
-            columns.push(if column.role == Role::Data {
-                let values = column.values(block, &mut self.context).await?;
-                RowColumn::Cells(values.array.ok_or_else(no_cells)?)
-            } else {
-                self.repeated(*number, column, block, rows).await?
-            });
+    /// Whatever keeps a chunk of another column from being read and decoded.
+    pub(crate) async fn rows(
+        &mut self,
+        block: &Block,
+        read: HashMap<usize, CellColumn>,
+        before: &Block,
+    ) -> Result<BlockRows> {
+        let (mut early, mut late) = (Vec::new(), Vec::new());
+        for (place, number) in Arc::clone(&self.projection).iter().enumerate() {
+            match read.get(number) {
+                Some(column) => early.push((place, column.clone())),
+                None => late.push((place, self.column(*number, block).await?)),
+            }
         }
-        Ok(BlockRows { columns, rows, next: 0 })
+        let layer = |columns, block: &Block| Layer { columns, kept: block.kept.clone(), next: 0 };
+        Ok(BlockRows {
+            layers: vec![layer(early, before), layer(late, block)],
+            width: self.projection.len(),
+            rows: block.rows(),
+        })
+    }
+
+    /// The values of column `number` for the cells of `block`; those of chunks without a wanted cell are any.
+    ///
+    /// # Errors
+    /// Whatever keeps its chunks from being read and decoded.
+    pub(crate) async fn column(&mut self, number: usize, block: &Block) -> Result<CellColumn> {
+        let grid = Arc::clone(&self.grid);
+        let Some(column) = grid.columns.get(number) else { return Err(no_cells()) };
+        if column.role == Role::Data {
+            let values = column.values(block, &mut self.context).await?;
+            return Ok(CellColumn::Cells(values.array.ok_or_else(no_cells)?));
+        }
+        self.repeated(number, column, block).await
     }
 
     /// The values of a column that varies along some axes only, with the tile of an earlier Block where that has the same.
-    async fn repeated(
-        &mut self,
-        number: usize,
-        column: &ColumnReader,
-        block: &[Range<u64>],
-        rows: usize,
-    ) -> Result<RowColumn> {
-        let own = |axis: usize| column.axes.contains(&axis);
+    async fn repeated(&mut self, number: usize, column: &ColumnReader, block: &Block) -> Result<CellColumn> {
         // Along other axes only the extent matters.
-        let key =
-            block.iter().enumerate().map(|(axis, r)| if own(axis) { r.clone() } else { 0..r.end - r.start }).collect();
-        let key = (number, key);
+        let part = |(axis, set): (usize, &IndexSet)| {
+            if column.axes.contains(&axis) { set.clone() } else { IndexSet::range(0..set.len()) }
+        };
+        let key = (number, block.indices.iter().enumerate().map(part).collect());
         if let Some((array, period)) = self.tiles.get(&key) {
-            return Ok(RowColumn::Tile { array: Arc::clone(array), period: *period });
+            return Ok(CellColumn::Tile { array: Arc::clone(array), period: *period });
         }
         let values = column.values(block, &mut self.context).await?;
-        let order = RowOrder::new(&values, &column.axes, block);
+        let order = values.rows(&block.indices);
         let period = order.period();
         if period > MAX_TILE_ROWS {
-            return Ok(RowColumn::Far { values: Arc::new(values), rows: order });
+            return Ok(CellColumn::Far { values: Arc::new(values), cells: order });
         }
         // The tile goes on for a batch after its period, so that every batch is a slice of it.
-        let array = values.pick(order.positions(0, rows.min(period + self.batch_size)))?;
+        let cells = usize::try_from(block.cells()).unwrap_or(usize::MAX);
+        let array = values.pick(&order, 0, cells.min(period + self.batch_size))?;
         let bytes = array.get_array_memory_size();
         if self.tile_bytes + bytes > MAX_TILE_BYTES {
             self.tiles.clear();
@@ -141,89 +223,10 @@ impl RowMaker {
         }
         self.tile_bytes += bytes;
         self.tiles.insert(key, (Arc::clone(&array), period));
-        Ok(RowColumn::Tile { array, period })
+        Ok(CellColumn::Tile { array, period })
     }
 }
 
 fn no_cells() -> Error {
     Error::Dimension("a data variable has no cells of its own".into())
-}
-
-/// Which value of a column each row of a Block has.
-#[derive(Debug, Clone)]
-struct RowOrder {
-    /// Position of the first row's value.
-    offset: u64,
-    /// For each axis of the Block, its extent and the distance of neighbours among the values (0 where the column does not vary).
-    axes: Vec<(u64, u64)>,
-}
-
-impl RowOrder {
-    fn new(values: &Values, axes: &[usize], block: &[Range<u64>]) -> Self {
-        let step = |axis: usize| axes.iter().position(|a| *a == axis).and_then(|i| values.strides.get(i)).copied();
-        let extent = |(axis, r): (usize, &Range<u64>)| (r.end - r.start, step(axis).unwrap_or(0) as u64);
-        Self { offset: values.offset as u64, axes: block.iter().enumerate().map(extent).collect() }
-    }
-
-    /// Rows after which the values repeat.
-    fn period(&self) -> usize {
-        let outermost = self.axes.iter().position(|(extent, step)| *extent > 1 && *step > 0);
-        let inner = self.axes.get(outermost.unwrap_or(self.axes.len())..).unwrap_or_default();
-        let period = inner.iter().fold(1u64, |n, (extent, _)| n.saturating_mul(*extent));
-        usize::try_from(period).unwrap_or(usize::MAX)
-    }
-
-    /// Positions of the values of `length` rows from row `start` on.
-    fn positions(&self, start: usize, length: usize) -> Vec<u64> {
-        let mut out = Vec::with_capacity(length);
-        let (mut index, mut rest) = (vec![0u64; self.axes.len()], start as u64);
-        for (i, (extent, _)) in index.iter_mut().zip(&self.axes).rev() {
-            (*i, rest) = (rest % extent, rest / extent);
-        }
-        let (extent, step) = self.axes.last().copied().unwrap_or((1, 0));
-        while out.len() < length {
-            let first = index.iter().zip(&self.axes).fold(self.offset, |p, (i, (_, step))| p + i * step);
-            let run = (extent - index.last().copied().unwrap_or(0)).min((length - out.len()) as u64);
-            out.extend((0..run).map(|i| first + i * step));
-            // The last axis is done; advance the others like an odometer.
-            if let Some(last) = index.last_mut() {
-                *last = 0;
-            }
-            for (i, (extent, _)) in index.iter_mut().zip(&self.axes).rev().skip(1) {
-                *i += 1;
-                if *i < *extent {
-                    break;
-                }
-                *i = 0;
-            }
-        }
-        out
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_repeat_like_the_rows_of_a_block() {
-        let block = [2..5, 0..2, 1..4];
-        // A column over axes 0 and 2 of a grid whose lengths there are 6 and 4.
-        let values = Values { array: None, offset: 2 * 4 + 1, strides: vec![4, 1] };
-        let order = RowOrder::new(&values, &[0, 2], &block);
-        let want: Vec<u64> = (2..5).flat_map(|a| (0..2).flat_map(move |_| (1..4).map(move |c| a * 4 + c))).collect();
-        assert_eq!((order.positions(0, 18), order.period()), (want.clone(), 18));
-        for (start, length) in [(0, 1), (1, 7), (5, 13), (17, 1)] {
-            assert_eq!(order.positions(start, length), want[start..start + length]);
-        }
-        // Over axis 1 alone: a period of 6, and on.
-        let values = Values { array: None, offset: 0, strides: vec![1] };
-        let order = RowOrder::new(&values, &[1], &block);
-        assert_eq!((order.positions(0, 10), order.period()), (vec![0, 0, 0, 1, 1, 1, 0, 0, 0, 1], 6));
-        // A scalar, in a Block and in a grid without dimensions.
-        let values = Values { array: None, offset: 0, strides: vec![] };
-        let order = RowOrder::new(&values, &[], &block);
-        assert_eq!((order.positions(0, 3), order.period()), (vec![0, 0, 0], 1));
-        assert_eq!(RowOrder::new(&values, &[], &[]).positions(0, 1), [0]);
-    }
 }

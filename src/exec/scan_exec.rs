@@ -1,101 +1,149 @@
 //! The row scan.
 
 use std::fmt;
-use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, ReplaceChildrenOptions, apply_expression_roots,
+};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 
-use super::rows::{BlockRows, RowMaker};
-use crate::planning::{BlockGrid, share};
+use super::metrics::ScanMetrics;
+use super::partition::PartitionScan;
+use super::rows::RowMaker;
+use super::scan::{BoundScan, Scan};
+use super::{display, properties};
+use crate::options::ZarrConfig;
+use crate::planning::{Condition, When, share};
 use crate::read::GridReader;
 
-/// Reads the rows of a grid, Block by Block, in C order of the Blocks.
+/// Reads the rows of a grid that satisfy its conditions, Block by Block.
 ///
-/// Partition `p` of `n` reads the `p`-th run of Blocks: running one partition alone, or one plan twice, gives the same rows.
+/// Conditions on coordinates are evaluated on those when the plan is made, and only Blocks with a selected cell are read. Partition `p` of `n`
+/// reads the `p`-th run of them: running one partition alone, or one plan twice, gives the same rows.
 #[derive(Debug, Clone)]
 pub struct ZarrScanExec {
-    grid: Arc<GridReader>,
-    projection: Arc<[usize]>,
+    scan: Arc<Scan>,
+    /// `None` where conditions have to wait until the plan runs.
+    bound: Option<Arc<BoundScan>>,
     schema: SchemaRef,
-    blocks: BlockGrid,
+    /// Partitions asked for.
+    wanted_partitions: usize,
     partitions: usize,
     fetch: Option<usize>,
+    /// Whether filters are taken, and statistics and order told.
+    pruning: bool,
+    statistics: Arc<OnceLock<Statistics>>,
     metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
 }
 
 impl ZarrScanExec {
-    /// A scan of the columns `projection` of `grid` in at most `partitions` partitions, each of at most `fetch` rows.
+    /// A scan of the columns `projection` of `grid` where all `conditions` hold, in at most `partitions` partitions, each of at most `fetch` rows.
+    ///
+    /// With `pruning` it takes filters later too, and tells the order of its rows and what it knows of them.
     ///
     /// # Errors
-    /// A projection of columns that the grid does not have.
+    /// A projection of columns that the grid does not have, and conditions that cannot be read.
     pub(crate) fn try_new(
         grid: Arc<GridReader>,
-        projection: Vec<usize>,
+        projection: &[usize],
+        conditions: Vec<Condition>,
         partitions: usize,
         fetch: Option<usize>,
+        pruning: bool,
     ) -> Result<Self> {
-        let schema = Arc::new(grid.schema.project(&projection)?);
-        let blocks = grid.chunks(&projection).map_or_else(|| BlockGrid::of_shape(&grid.sizes), BlockGrid::following);
-        let partitions = usize::try_from(blocks.count()).unwrap_or(usize::MAX).clamp(1, partitions.max(1));
+        let schema = Arc::new(grid.schema.project(projection)?);
+        let scan = Scan { grid, projection: projection.into(), conditions, dynamic: Vec::new() };
+        Self::bind(scan, schema, partitions, fetch, pruning)
+    }
+
+    fn bind(scan: Scan, schema: SchemaRef, wanted: usize, fetch: Option<usize>, pruning: bool) -> Result<Self> {
+        let bound = if scan.is_late() { None } else { Some(Arc::new(scan.bind()?)) };
+        let most = bound.as_ref().map_or(u64::MAX, |b| b.blocks.count());
+        let partitions = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, wanted.max(1));
+        let equivalences = match &bound {
+            Some(bound) if pruning => properties::equivalences(&scan, bound, &schema)?,
+            _ => EquivalenceProperties::new(Arc::clone(&schema)),
+        };
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&schema)),
+            equivalences,
             Partitioning::UnknownPartitioning(partitions),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
         Ok(Self {
-            grid,
-            projection: projection.into(),
+            scan: Arc::new(scan),
+            bound,
             schema,
-            blocks,
+            wanted_partitions: wanted,
             partitions,
             fetch,
+            pruning,
+            statistics: Arc::default(),
             metrics: ExecutionPlanMetricsSet::new(),
             properties: Arc::new(properties),
         })
     }
 
-    /// Rows of the whole scan, all partitions together.
-    fn rows(&self) -> usize {
-        let rows = usize::try_from(self.grid.rows()).unwrap_or(usize::MAX);
-        self.fetch.map_or(rows, |fetch| rows.min(fetch.saturating_mul(self.partitions)))
+    /// The same with `filter`, an expression over the columns of this plan; `None` where it cannot be taken.
+    fn with_filter(&self, filter: &Arc<dyn PhysicalExpr>, scan: &mut Scan) -> Option<()> {
+        if is_volatile(filter) {
+            return None;
+        }
+        let conditions = Condition::all_of(filter, &self.scan.grid.schema).ok()?;
+        for condition in conditions {
+            if condition.when() == When::Dynamic {
+                scan.dynamic.push(condition);
+            } else {
+                scan.conditions.push(condition);
+            }
+        }
+        Some(())
+    }
+
+    /// Whether rows can be counted without reading anything.
+    fn counted(&self) -> Option<u64> {
+        let bound = self.bound.as_ref()?;
+        bound.rows().filter(|_| self.scan.projection.is_empty() && self.scan.dynamic.is_empty())
     }
 }
 
 impl DisplayAs for ZarrScanExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = self.schema.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>().join(", ");
-        match format {
-            DisplayFormatType::TreeRender => {
-                writeln!(f, "columns={columns}")?;
-                write!(f, "blocks={}", self.blocks.count())?;
+        let mut parts = display::parts(&self.scan, self.bound.as_deref());
+        if let Some(bound) = self.bound.as_ref().filter(|_| self.pruning) {
+            let order = properties::ordering(&self.scan, bound, &self.schema);
+            if !order.is_empty() {
+                let order: Vec<String> = order.iter().map(ToString::to_string).collect();
+                parts.push(("ordering", format!("[{}]", order.join(", "))));
             }
-            _ => write!(
-                f,
-                "ZarrScanExec: columns=[{columns}], blocks={}, partitions={}",
-                self.blocks.count(),
-                self.partitions
-            )?,
         }
-        match (self.fetch, format) {
-            (None, _) => Ok(()),
-            (Some(fetch), DisplayFormatType::TreeRender) => write!(f, "\nfetch={fetch}"),
-            (Some(fetch), _) => write!(f, ", fetch={fetch}"),
+        parts.push(("partitions", self.partitions.to_string()));
+        if let Some(fetch) = self.fetch {
+            parts.push(("fetch", fetch.to_string()));
         }
+        let is_tree = matches!(format, DisplayFormatType::TreeRender);
+        if !is_tree {
+            write!(f, "ZarrScanExec:")?;
+        }
+        display::write(&parts, is_tree, f)
     }
 }
 
@@ -114,9 +162,9 @@ impl ExecutionPlan for ZarrScanExec {
 
     fn apply_expressions(
         &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+        apply_expression_roots(self.scan.conditions.iter().chain(&self.scan.dynamic).map(Condition::expr), f)
     }
 
     fn replace_children(
@@ -136,11 +184,30 @@ impl ExecutionPlan for ZarrScanExec {
     }
 
     fn statistics_from_inputs(&self, _inputs: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        let mut statistics = Statistics::new_unknown(&self.schema);
-        if args.partition().is_none() {
-            // With a fetch a partition may have fewer rows than that.
-            statistics.num_rows =
-                if self.fetch.is_none() { Precision::Exact(self.rows()) } else { Precision::Inexact(self.rows()) };
+        let (Some(bound), None) = (&self.bound, args.partition()) else {
+            return Ok(Arc::new(Statistics::new_unknown(&self.schema)));
+        };
+        let mut statistics = match self.statistics.get() {
+            Some(known) => known.clone(),
+            None if self.pruning => {
+                let known = properties::of_rows(&self.scan, bound, &self.schema)?;
+                self.statistics.get_or_init(|| known).clone()
+            }
+            None => Statistics {
+                num_rows: usize::try_from(self.scan.grid.rows()).map_or(Precision::Absent, Precision::Exact),
+                ..Statistics::new_unknown(&self.schema)
+            },
+        };
+        if let Some(fetch) = self.fetch {
+            // Which rows those are is not known, and a partition may have fewer.
+            let is_exact = self.partitions == 1 && matches!(statistics.num_rows, Precision::Exact(_));
+            let rows = statistics.num_rows.get_value().map(|n| (*n).min(fetch.saturating_mul(self.partitions)));
+            statistics = statistics.to_inexact();
+            statistics.num_rows = match rows {
+                Some(rows) if is_exact => Precision::Exact(rows),
+                Some(rows) => Precision::Inexact(rows),
+                None => Precision::Absent,
+            };
         }
         Ok(Arc::new(statistics))
     }
@@ -150,46 +217,66 @@ impl ExecutionPlan for ZarrScanExec {
     }
 
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        let mut scan = self.clone();
-        scan.fetch = limit;
-        scan.metrics = ExecutionPlanMetricsSet::new();
-        Some(Arc::new(scan))
+        Some(Arc::new(Self { fetch: limit, metrics: ExecutionPlanMetricsSet::new(), ..self.clone() }))
     }
 
     fn fetch(&self) -> Option<usize> {
         self.fetch
     }
 
+    fn handle_child_pushdown_result(
+        &self,
+        _phase: FilterPushdownPhase,
+        offered: ChildPushdownResult,
+        config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let filters = &offered.parent_filters;
+        // A fetch counts rows of the filters before it: another filter would have to come after it.
+        if filters.is_empty() || self.fetch.is_some() || !self.pruning || !ZarrConfig::of(config).pruning {
+            return Ok(FilterPushdownPropagation::with_parent_pushdown_result(vec![PushedDown::No; filters.len()]));
+        }
+        let mut scan = self.scan.as_ref().clone();
+        let answers = filters.iter().map(|f| match self.with_filter(&f.filter, &mut scan) {
+            Some(()) => PushedDown::Yes,
+            None => PushedDown::No,
+        });
+        let answers: Vec<PushedDown> = answers.collect();
+        let scan = Self::bind(scan, Arc::clone(&self.schema), self.wanted_partitions, None, true)?;
+        let updated: Arc<dyn ExecutionPlan> = Arc::new(scan);
+        Ok(FilterPushdownPropagation::with_parent_pushdown_result(answers).with_updated_node(updated))
+    }
+
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let batch_size = context.session_config().batch_size().max(1);
         let fetch = self.fetch.unwrap_or(usize::MAX);
-        let metrics = BaselineMetrics::new(&self.metrics, partition);
-        if self.projection.is_empty() {
-            let rows = share(self.grid.rows(), partition, self.partitions);
+        let metrics = ScanMetrics::new(&self.metrics, partition);
+        let schema = Arc::clone(&self.schema);
+        if let Some(rows) = self.counted() {
+            let rows = share(rows, partition, self.partitions);
             let rows = usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX).min(fetch);
-            let batches = counted_rows(Arc::clone(&self.schema), rows, batch_size, metrics);
-            return Ok(Box::pin(RecordBatchStreamAdapter::new(
-                Arc::clone(&self.schema),
-                futures::stream::iter(batches),
-            )));
+            let batches = counted_rows(Arc::clone(&schema), rows, batch_size, metrics);
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter(batches))));
         }
+        let grid = Arc::clone(&self.scan.grid);
         let scan = PartitionScan {
-            schema: Arc::clone(&self.schema),
-            blocks: self.blocks.clone(),
-            todo: share(self.blocks.count(), partition, self.partitions),
-            maker: RowMaker::new(Arc::clone(&self.grid), Arc::clone(&self.projection), batch_size),
-            current: None,
+            scan: Arc::clone(&self.scan),
+            schema: Arc::clone(&schema),
+            bound: self.bound.clone(),
+            partition,
+            partitions: self.partitions,
+            maker: RowMaker::new(grid, Arc::clone(&self.scan.projection), batch_size),
             batch_size,
             remaining: fetch,
             reservation: MemoryConsumer::new(format!("ZarrScanExec[{partition}]")).register(context.memory_pool()),
             metrics,
+            progress: None,
         };
         let batches =
             futures::stream::try_unfold(
                 scan,
                 |mut scan| async move { Ok(scan.next().await?.map(|batch| (batch, scan))) },
             );
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
 }
 
@@ -198,59 +285,14 @@ fn counted_rows(
     schema: SchemaRef,
     rows: usize,
     batch_size: usize,
-    metrics: BaselineMetrics,
+    metrics: ScanMetrics,
 ) -> impl Iterator<Item = Result<RecordBatch>> {
-    use arrow::array::RecordBatchOptions;
     let mut remaining = rows;
     std::iter::from_fn(move || {
         let count = remaining.min(batch_size);
         remaining -= count;
-        metrics.record_output(count);
+        metrics.baseline.record_output(count);
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         (count > 0).then(|| Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), Vec::new(), &options)?))
     })
-}
-
-/// What is left to do of one partition.
-struct PartitionScan {
-    schema: SchemaRef,
-    blocks: BlockGrid,
-    todo: Range<u64>,
-    maker: RowMaker,
-    current: Option<BlockRows>,
-    batch_size: usize,
-    remaining: usize,
-    reservation: MemoryReservation,
-    metrics: BaselineMetrics,
-}
-
-impl PartitionScan {
-    async fn next(&mut self) -> Result<Option<RecordBatch>> {
-        let limit = self.batch_size.min(self.remaining);
-        if limit == 0 {
-            self.current = None;
-            return Ok(None);
-        }
-        loop {
-            if let Some(rows) = &mut self.current
-                && let Some(batch) = rows.next_batch(&self.schema, limit)?
-            {
-                self.remaining -= batch.num_rows();
-                self.metrics.record_output(batch.num_rows());
-                return Ok(Some(batch));
-            }
-            // The buffers of this Block go back to the pool before the next one takes them.
-            self.current = None;
-            let Some(index) = self.todo.next() else {
-                self.metrics.done();
-                return Ok(None);
-            };
-            let block = self.blocks.block(index);
-            self.reservation.try_resize(self.maker.bytes(&block))?;
-            let timer = self.metrics.elapsed_compute().timer();
-            let rows = self.maker.read(&block).await;
-            timer.done();
-            self.current = Some(rows?);
-        }
-    }
 }

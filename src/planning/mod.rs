@@ -1,7 +1,25 @@
-//! What to read for a query, by arithmetic alone: no I/O, no async, nothing whose cost grows with the number of chunks.
+//! What to read for a query: no I/O, no async, and nothing whose cost grows with the number of chunks.
+//!
+//! Filters are [`Condition`]s. A [`Plan`] evaluates those on coordinates and keeps the [`Selection`] that they leave; a [`BlockGrid`] cuts
+//! that into Blocks.
 
 mod blocks;
+mod boxes;
+mod condition;
+mod coordinates;
+mod implied;
+mod index_set;
 mod partitions;
+mod selection;
+mod split;
+pub(crate) mod statistics;
+mod values;
 
-pub(crate) use blocks::{BlockGrid, rows};
+pub(crate) use blocks::{Block, BlockGrid, BlockQueue};
+pub(crate) use boxes::{cells, nth_cell};
+pub(crate) use condition::{Condition, When};
+pub(crate) use coordinates::{Coordinates, Known};
+pub(crate) use index_set::IndexSet;
 pub(crate) use partitions::share;
+pub(crate) use selection::{Plan, Selection};
+pub(crate) use values::{RowOrder, Values};

@@ -4,16 +4,20 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 
 use super::buffer::BufferPool;
-use super::cells::{Cells, Layout, Region, copy_box, fill, fill_box, for_each_cell, strides};
+use super::cells::{
+    Cells, Layout, Region, Source, any_cell, copy_box, copy_listed, fill, fill_box, for_each_cell, strides,
+};
 use super::chunk_cache::{Chunk, ChunkCache};
 use super::decode::{Codecs, Scratch, VariableElements};
 use super::fetch::{LocalFiles, RawRead};
 use crate::error::{Error, Result};
+use crate::planning::{Block, IndexSet};
 use crate::store::{ArrayMetadata, ByteRange, ChunkGrid, Cuts, DimensionChunks, ReadableStore};
 
 /// Bytes of one decoded chunk, or of one region, above which a read is refused.
@@ -35,6 +39,23 @@ pub(crate) struct ReadContext {
     scratch: Scratch,
     cache: ChunkCache,
     indices: Arc<Mutex<ShardIndices>>,
+    /// What reading has cost so far.
+    pub(crate) counts: ReadCounts,
+}
+
+/// What reading has cost.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadCounts {
+    /// Chunks, present or absent, that were read.
+    pub(crate) chunks: u64,
+    /// Those of them that belong to data variables.
+    pub(crate) data_chunks: u64,
+    /// Encoded bytes.
+    pub(crate) bytes: u64,
+    /// Reads of files, or requests to the store.
+    pub(crate) requests: u64,
+    /// Time spent on decoding.
+    pub(crate) decode: Duration,
 }
 
 impl std::fmt::Debug for ReadContext {
@@ -123,19 +144,19 @@ impl ArrayReader {
         &self.grid
     }
 
-    /// The cells of `ranges` (one a dimension of the array), laid out in C order of the dimensions `order`.
+    /// The cells of `block`, whose dimensions are those of the array, laid out in C order of the dimensions `order`; so are the bits that it
+    /// keeps, each for one cell, or for the characters of one text. Chunks without a wanted cell are not read: their cells are zero or empty.
     ///
     /// # Errors
     /// Failures of the store, chunks that cannot be decoded, and regions above 2 GiB.
-    pub(crate) async fn read(
-        &self,
-        ranges: &[Range<u64>],
-        order: &[usize],
-        context: &mut ReadContext,
-    ) -> Result<Region> {
-        let request = Request::new(self, ranges, order)?;
+    pub(crate) async fn read(&self, block: &Block, order: &[usize], context: &mut ReadContext) -> Result<Region> {
+        let request = Request::new(self, block, order)?;
         let mut assembly = Assembly::new(&request, self.element_size(), context);
-        let chunks = self.chunks_of(ranges);
+        let wanted = |chunk: &Vec<u64>| block.kept.is_none() || request.wants(&request.part(&self.grid, chunk));
+        let (chunks, unwanted): (Vec<_>, Vec<_>) = self.chunks_of(&block.indices).partition(wanted);
+        for chunk in unwanted {
+            assembly.clear(&request.part(&self.grid, &chunk));
+        }
         if self.is_local() {
             for chunk in chunks {
                 let known = self.cached(&chunk, &request, context);
@@ -144,7 +165,8 @@ impl ArrayReader {
                 tokio::task::consume_budget().await;
             }
         } else {
-            let chunks = chunks.map(|chunk| (self.cached(&chunk, &request, context), chunk)).collect::<Vec<_>>();
+            let chunks =
+                chunks.into_iter().map(|chunk| (self.cached(&chunk, &request, context), chunk)).collect::<Vec<_>>();
             let indices = Arc::clone(&context.indices);
             let fetch = |(known, chunk): (Option<Encoded>, Vec<u64>)| {
                 let indices = &indices;
@@ -165,7 +187,7 @@ impl ArrayReader {
     }
 
     /// The chunk as an earlier read has decoded it, where it reaches over this one and so may have been kept.
-    fn cached(&self, chunk: &[u64], request: &Request, context: &mut ReadContext) -> Option<Encoded> {
+    fn cached(&self, chunk: &[u64], request: &Request<'_>, context: &mut ReadContext) -> Option<Encoded> {
         if request.part(&self.grid, chunk).is_whole_chunk {
             return None;
         }
@@ -188,22 +210,10 @@ impl ArrayReader {
         self.store.local_path("zarr.json").is_some()
     }
 
-    /// Indices of the chunks that hold a cell of `ranges`, in C order.
-    fn chunks_of(&self, ranges: &[Range<u64>]) -> impl Iterator<Item = Vec<u64>> + use<> {
-        let empty = ranges.iter().any(Range::is_empty);
-        let spans: Vec<(u64, u64)> = self
-            .grid
-            .0
-            .iter()
-            .zip(ranges)
-            .map(|(d, r)| (d.chunk_of(r.start), d.chunk_of(r.end.saturating_sub(1))))
-            .collect();
-        let mut next = (!empty).then(|| spans.iter().map(|(first, _)| *first).collect::<Vec<u64>>());
-        std::iter::from_fn(move || {
-            let current = next.clone()?;
-            next = advance(&current, &spans);
-            Some(current)
-        })
+    /// Indices of the chunks that hold a cell at some combination of `indices`, in C order.
+    fn chunks_of(&self, indices: &[IndexSet]) -> impl Iterator<Item = Vec<u64>> + use<> {
+        let sets: Vec<IndexSet> = self.grid.0.iter().zip(indices).map(|(d, set)| set.chunks(d)).collect();
+        (0..crate::planning::cells(&sets)).filter_map(move |number| crate::planning::nth_cell(&sets, number))
     }
 
     /// Decode one chunk (fetched already, or local) and put its part of the request in place.
@@ -211,7 +221,7 @@ impl ArrayReader {
         &self,
         chunk: &[u64],
         encoded: Encoded,
-        request: &Request,
+        request: &Request<'_>,
         assembly: &mut Assembly,
         context: &mut ReadContext,
     ) -> Result<()> {
@@ -283,19 +293,28 @@ impl ArrayReader {
         chunk: &[u64],
         encoded: Encoded,
         context: &mut ReadContext,
-        decode: impl FnOnce(&[u8], &mut Scratch) -> Result<(), String>,
+        mut decode: impl FnMut(&[u8], &mut Scratch) -> Result<(), String>,
     ) -> Result<bool> {
-        let ReadContext { files, scratch, indices, .. } = context;
+        let ReadContext { files, scratch, indices, counts, .. } = context;
+        counts.chunks += 1;
+        let mut timed = |encoded: &[u8], scratch: &mut Scratch| {
+            counts.requests += 1;
+            counts.bytes += encoded.len() as u64;
+            let start = Instant::now();
+            let outcome = decode(encoded, scratch);
+            counts.decode += start.elapsed();
+            outcome
+        };
         let outcome = match encoded {
             Encoded::Missing | Encoded::Decoded(_) => return Ok(false),
-            Encoded::Fetched(bytes) => decode(&bytes, scratch),
+            Encoded::Fetched(bytes) => timed(&bytes, scratch),
             Encoded::Local => {
                 let Some(place) = self.place(chunk, indices, Some((&mut *files, &mut *scratch))).await? else {
                     return Ok(false);
                 };
                 let path = self.local_path(&place.key)?;
                 match files.read(&place.key, &path, place.range, place.limit)? {
-                    Some(encoded) => decode(encoded, scratch),
+                    Some(encoded) => timed(encoded, scratch),
                     None => return Ok(false),
                 }
             }
@@ -305,11 +324,16 @@ impl ArrayReader {
 
     /// Read a local chunk that needs no decoding; `false` where it was never written.
     async fn read_raw(&self, chunk: &[u64], out: &mut [u8], context: &mut ReadContext) -> Result<bool> {
-        let ReadContext { files, scratch, indices, .. } = context;
+        let ReadContext { files, scratch, indices, counts, .. } = context;
+        counts.chunks += 1;
         let Some(place) = self.place(chunk, indices, Some((&mut *files, scratch))).await? else { return Ok(false) };
         let path = self.local_path(&place.key)?;
         match files.read_into(&place.key, &path, place.range, out)? {
-            RawRead::Done => Ok(true),
+            RawRead::Done => {
+                counts.requests += 1;
+                counts.bytes += out.len() as u64;
+                Ok(true)
+            }
             RawRead::NoFile => Ok(false),
             RawRead::Holds(length) => {
                 Err(self.corrupt(chunk, &format!("it has {length} bytes where {} are needed", out.len())))
@@ -421,19 +445,6 @@ impl ArrayReader {
     }
 }
 
-/// The next index of an odometer that runs over `spans` (first, last), last axis fastest.
-fn advance(current: &[u64], spans: &[(u64, u64)]) -> Option<Vec<u64>> {
-    let mut next = current.to_vec();
-    for (i, (first, last)) in next.iter_mut().zip(spans).rev() {
-        if *i < *last {
-            *i += 1;
-            return Some(next);
-        }
-        *i = *first;
-    }
-    None
-}
-
 /// Grid of the inner chunks of regular shards, and how many of them a shard has along each dimension.
 fn inner_grid(shards: &ChunkGrid, inner: &[u64]) -> Option<(ChunkGrid, Vec<u64>)> {
     if inner.len() != shards.0.len() {
@@ -450,8 +461,8 @@ fn inner_grid(shards: &ChunkGrid, inner: &[u64]) -> Option<(ChunkGrid, Vec<u64>)
 }
 
 /// What is asked for, and how the answer is laid out.
-struct Request {
-    ranges: Vec<Range<u64>>,
+struct Request<'a> {
+    block: &'a Block,
     /// Elements between neighbours along each dimension of the array, in the answer.
     strides: Vec<usize>,
     cells: usize,
@@ -464,17 +475,17 @@ struct Part {
     /// Shape of the chunk as stored.
     shape: Vec<u64>,
     extents: Vec<usize>,
-    source: Layout,
+    source: Source,
     target: Layout,
     /// The chunk, padding included, is exactly the request.
     is_whole_request: bool,
-    /// All cells of the chunk that lie in the array are asked for.
+    /// No other Block has a cell of the chunk.
     is_whole_chunk: bool,
 }
 
-impl Request {
-    fn new(reader: &ArrayReader, ranges: &[Range<u64>], order: &[usize]) -> Result<Self> {
-        let lengths: Vec<u64> = ranges.iter().map(|r| r.end.saturating_sub(r.start)).collect();
+impl<'a> Request<'a> {
+    fn new(reader: &ArrayReader, block: &'a Block, order: &[usize]) -> Result<Self> {
+        let lengths: Vec<u64> = block.indices.iter().map(IndexSet::len).collect();
         let cells = reader.bytes_of(&lengths, 1, "one Block")?;
         reader.bytes_of(&lengths, reader.element_size().unwrap_or(VARIABLE_ELEMENT), "one Block")?;
         let lengths: Vec<usize> = lengths.iter().map(|l| usize::try_from(*l).unwrap_or(usize::MAX)).collect();
@@ -485,44 +496,64 @@ impl Request {
                 *slot = stride;
             }
         }
-        Ok(Self {
-            ranges: ranges.to_vec(),
-            strides: strides_of,
-            cells,
-            in_order: order.iter().copied().eq(0..lengths.len()),
-        })
+        let in_order = order.iter().copied().eq(0..lengths.len());
+        Ok(Self { block, strides: strides_of, cells, in_order })
+    }
+
+    /// Whether a cell of `part` is needed.
+    fn wants(&self, part: &Part) -> bool {
+        let Some(bits) = &self.block.kept else { return true };
+        let cells = (self.cells / bits.len().max(1)).max(1);
+        any_cell(&part.extents, &part.target, |i| i / cells < bits.len() && bits.value(i / cells))
     }
 
     fn part(&self, grid: &ChunkGrid, chunk: &[u64]) -> Part {
         let shape = grid.stored_shape(chunk);
-        let lengths: Vec<usize> = shape.iter().map(|l| usize::try_from(*l).unwrap_or(usize::MAX)).collect();
-        let mut part = Part {
-            extents: Vec::with_capacity(chunk.len()),
-            source: Layout { offset: 0, strides: strides(&lengths) },
-            target: Layout { offset: 0, strides: self.strides.clone() },
-            is_whole_request: self.in_order,
-            is_whole_chunk: true,
-            shape,
-        };
-        for (axis, ((d, c), range)) in grid.0.iter().zip(chunk).zip(&self.ranges).enumerate() {
-            let held = d.range(*c);
-            let (low, high) = (held.start.max(range.start), held.end.min(range.end));
-            let steps = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-            part.extents.push(steps(high.saturating_sub(low)));
-            let stride = |layout: &Layout| layout.strides.get(axis).copied().unwrap_or(0);
-            part.source.offset = part
-                .source
-                .offset
-                .saturating_add(steps(low.saturating_sub(held.start)).saturating_mul(stride(&part.source)));
-            part.target.offset = part
-                .target
-                .offset
-                .saturating_add(steps(low.saturating_sub(range.start)).saturating_mul(stride(&part.target)));
-            part.is_whole_chunk &= held.start >= range.start && held.end <= range.end;
-            part.is_whole_request &= held.start == range.start && d.stored_length(*c) == range.end - range.start;
+        let steps = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let lengths: Vec<usize> = shape.iter().copied().map(steps).collect();
+        let held: Vec<(Range<u64>, IndexSet)> = grid
+            .0
+            .iter()
+            .zip(chunk)
+            .zip(&self.block.indices)
+            .map(|((d, c), set)| (d.range(*c), set.within(&d.range(*c))))
+            .collect();
+        let mut target = Layout { offset: 0, strides: self.strides.clone() };
+        let (mut is_whole_request, mut is_whole_chunk) = (self.in_order, true);
+        let block = self.block.indices.iter().zip(&self.block.ranges);
+        for ((((range, inside), (set, own)), stride), (d, c)) in
+            held.iter().zip(block).zip(&self.strides).zip(grid.0.iter().zip(chunk))
+        {
+            let before = steps(set.rank(inside.bounds().start));
+            target.offset = target.offset.saturating_add(before.saturating_mul(*stride));
+            is_whole_chunk &= range.start >= own.start && range.end <= own.end;
+            is_whole_request &= inside.len() == set.len() && inside.len() == d.stored_length(*c);
         }
-        part
+        Part {
+            extents: held.iter().map(|(_, inside)| steps(inside.len())).collect(),
+            source: source(&held, &strides(&lengths)),
+            target,
+            is_whole_request,
+            is_whole_chunk,
+            shape,
+        }
     }
+}
+
+/// Where cells of a chunk stand in it: for each dimension, the range that the chunk holds and the indices inside that are asked for.
+fn source(held: &[(Range<u64>, IndexSet)], strides: &[usize]) -> Source {
+    let distance = |n: u64, stride: usize| usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(stride);
+    if held.iter().all(|(_, inside)| inside.runs().len() <= 1) {
+        let starts = held
+            .iter()
+            .zip(strides)
+            .map(|((range, inside), stride)| distance(inside.bounds().start.saturating_sub(range.start), *stride));
+        return Source::Box(Layout { offset: starts.fold(0, usize::saturating_add), strides: strides.to_vec() });
+    }
+    let list = |((range, inside), stride): (&(Range<u64>, IndexSet), &usize)| {
+        inside.iter().map(|i| distance(i - range.start, *stride)).collect()
+    };
+    Source::Listed(held.iter().zip(strides).map(list).collect())
 }
 
 /// The answer in the making.
@@ -530,19 +561,20 @@ enum Assembly {
     Fixed {
         out: super::buffer::PooledBuffer,
         undefined: Option<Vec<u8>>,
+        /// Bytes of an element.
+        size: usize,
     },
     /// For each cell, which element of which chunk it is.
-    Variable {
-        chunks: Vec<Arc<Chunk>>,
-        cells: Vec<(usize, usize)>,
-    },
+    Variable { chunks: Vec<Arc<Chunk>>, cells: Vec<(usize, usize)> },
 }
 
 impl Assembly {
-    fn new(request: &Request, size: Option<usize>, context: &ReadContext) -> Self {
+    fn new(request: &Request<'_>, size: Option<usize>, context: &ReadContext) -> Self {
         match size {
-            Some(size) => Self::Fixed { out: context.pool.take(request.cells.saturating_mul(size)), undefined: None },
-            None => Self::Variable { chunks: Vec::new(), cells: vec![(0, 0); request.cells] },
+            Some(size) => {
+                Self::Fixed { out: context.pool.take(request.cells.saturating_mul(size)), undefined: None, size }
+            }
+            None => Self::Variable { chunks: Vec::new(), cells: vec![(usize::MAX, 0); request.cells] },
         }
     }
 
@@ -550,14 +582,12 @@ impl Assembly {
         match (&mut *self, chunk.as_ref()) {
             (Self::Fixed { .. }, Chunk::Missing | Chunk::Variable(_)) => self.fill(part, array),
             (Self::Fixed { out, .. }, Chunk::Fixed(decoded)) => {
-                copy_box(
-                    &part.extents,
-                    decoded.bytes(),
-                    &part.source,
-                    out.bytes_mut(),
-                    &part.target,
-                    array.data_type.fixed_size().unwrap_or(1),
-                );
+                let (from, to) = (decoded.bytes(), out.bytes_mut());
+                let size = array.data_type.fixed_size().unwrap_or(1);
+                match &part.source {
+                    Source::Box(source) => copy_box(&part.extents, from, source, to, &part.target, size),
+                    Source::Listed(lists) => copy_listed(lists, from, to, &part.target, size),
+                }
             }
             (Self::Variable { chunks, cells }, _) => {
                 let number = chunks.len();
@@ -571,16 +601,22 @@ impl Assembly {
         }
     }
 
+    /// Zeros for all cells of a part, which nobody looks at.
+    fn clear(&mut self, part: &Part) {
+        if let Self::Fixed { out, size, .. } = self {
+            fill_box(&part.extents, out.bytes_mut(), &part.target, &vec![0; *size]);
+        }
+    }
+
     /// The fill value for all cells of a part; cells of an array without one are undefined.
     fn fill(&mut self, part: &Part, array: &ArrayMetadata) {
-        let Self::Fixed { out, undefined } = self else { return };
-        let size = array.data_type.fixed_size().unwrap_or(1);
+        let Self::Fixed { out, undefined, size } = self else { return };
         match &array.fill_value {
             Some(element) if part.is_whole_request => fill(out.bytes_mut(), element),
             Some(element) => fill_box(&part.extents, out.bytes_mut(), &part.target, element),
             None => {
-                fill_box(&part.extents, out.bytes_mut(), &part.target, &vec![0; size]);
-                let cells = out.bytes().len() / size.max(1);
+                fill_box(&part.extents, out.bytes_mut(), &part.target, &vec![0; *size]);
+                let cells = out.bytes().len() / (*size).max(1);
                 fill_box(&part.extents, undefined.get_or_insert_with(|| vec![0; cells]), &part.target, &[1]);
             }
         }
@@ -588,7 +624,7 @@ impl Assembly {
 
     fn finish(self, array: &ArrayMetadata) -> Result<Region> {
         match self {
-            Self::Fixed { out, undefined } => Ok(Region { cells: Cells::Fixed(out), undefined }),
+            Self::Fixed { out, undefined, .. } => Ok(Region { cells: Cells::Fixed(out), undefined }),
             Self::Variable { chunks, cells } => {
                 gather(&chunks, &cells, array.fill_value.as_deref()).map_err(|needed| Error::Limit {
                     array: array.path.clone(),

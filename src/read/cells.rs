@@ -30,6 +30,15 @@ pub(crate) struct Layout {
     pub(crate) strides: Vec<usize>,
 }
 
+/// Where the cells of a product of indices stand inside a C-ordered array.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    /// A box.
+    Box(Layout),
+    /// How far each index stands from the first element, along each axis.
+    Listed(Vec<Vec<usize>>),
+}
+
 /// Elements between neighbours along each axis of a C-ordered array of `shape`. The caller has checked that the product fits.
 pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
     let mut out = vec![1usize; shape.len()];
@@ -73,6 +82,64 @@ fn for_each_row(extents: &[usize], source: &Layout, target: &Layout, mut run: im
             from -= s * *n;
             to -= t * *n;
             *i = 0;
+        }
+    }
+}
+
+/// Call `run` with the element offsets (source, target) of each row of listed cells along their last axis, whose own offsets come with it.
+fn for_each_listed_row(lists: &[Vec<usize>], target: &Layout, mut run: impl FnMut(usize, usize, &[usize])) {
+    let only = [0];
+    let (last, outer) = lists.split_last().map_or((only.as_slice(), lists), |(last, outer)| (last.as_slice(), outer));
+    if lists.iter().any(Vec::is_empty) {
+        return;
+    }
+    let mut index = vec![0usize; outer.len()];
+    loop {
+        let from = index.iter().zip(outer).filter_map(|(i, list)| list.get(*i)).sum();
+        let to = index.iter().zip(&target.strides).fold(target.offset, |to, (i, stride)| to + i * stride);
+        run(from, to, last);
+        let mut axis = outer.len();
+        loop {
+            let Some(next) = axis.checked_sub(1) else { return };
+            axis = next;
+            let (Some(i), Some(list)) = (index.get_mut(axis), outer.get(axis)) else { return };
+            *i += 1;
+            if *i < list.len() {
+                break;
+            }
+            *i = 0;
+        }
+    }
+}
+
+/// Copy listed elements of `size` bytes to a box. All must lie inside their arrays; those that do not are left out.
+pub(crate) fn copy_listed(lists: &[Vec<usize>], from: &[u8], to: &mut [u8], target: &Layout, size: usize) {
+    let step = target.strides.last().copied().unwrap_or(1);
+    for_each_listed_row(lists, target, |source, start, offsets| {
+        let out = to.get_mut(start * size..).unwrap_or_default();
+        match size {
+            1 => gather::<1>(from, source, offsets, out, step),
+            2 => gather::<2>(from, source, offsets, out, step),
+            4 => gather::<4>(from, source, offsets, out, step),
+            8 => gather::<8>(from, source, offsets, out, step),
+            _ => {
+                let targets = out.chunks_exact_mut(size.max(1)).step_by(step.max(1));
+                for (offset, y) in offsets.iter().zip(targets) {
+                    if let Some(x) = from.get((source + offset) * size..(source + offset + 1) * size) {
+                        y.copy_from_slice(x);
+                    }
+                }
+            }
+        }
+    });
+}
+
+fn gather<const N: usize>(from: &[u8], source: usize, offsets: &[usize], to: &mut [u8], step: usize) {
+    let (from, _) = from.as_chunks::<N>();
+    let (to, _) = to.as_chunks_mut::<N>();
+    for (offset, y) in offsets.iter().zip(to.iter_mut().step_by(step.max(1))) {
+        if let Some(x) = from.get(source + offset) {
+            *y = *x;
         }
     }
 }
@@ -163,12 +230,29 @@ pub(crate) fn fill(to: &mut [u8], element: &[u8]) {
     }
 }
 
-/// Positions (source, target) of every element of a box, for elements that have lengths of their own.
-pub(crate) fn for_each_cell(extents: &[usize], source: &Layout, target: &Layout, mut cell: impl FnMut(usize, usize)) {
-    let length = extents.last().copied().unwrap_or(1);
-    let (step_in, step_out) =
-        (source.strides.last().copied().unwrap_or(1), target.strides.last().copied().unwrap_or(1));
-    for_each_row(extents, source, target, |a, b| (0..length).for_each(|i| cell(a + i * step_in, b + i * step_out)));
+/// Positions (source, target) of every element, for elements that have lengths of their own.
+pub(crate) fn for_each_cell(extents: &[usize], source: &Source, target: &Layout, mut cell: impl FnMut(usize, usize)) {
+    let step_out = target.strides.last().copied().unwrap_or(1);
+    match source {
+        Source::Box(source) => {
+            let length = extents.last().copied().unwrap_or(1);
+            let step_in = source.strides.last().copied().unwrap_or(1);
+            for_each_row(extents, source, target, |a, b| {
+                (0..length).for_each(|i| cell(a + i * step_in, b + i * step_out))
+            });
+        }
+        Source::Listed(lists) => for_each_listed_row(lists, target, |from, to, offsets| {
+            offsets.iter().enumerate().for_each(|(i, offset)| cell(from + offset, to + i * step_out));
+        }),
+    }
+}
+
+/// Whether some element of a box satisfies `holds`.
+pub(crate) fn any_cell(extents: &[usize], target: &Layout, holds: impl Fn(usize) -> bool) -> bool {
+    let mut found = false;
+    let (length, step) = (extents.last().copied().unwrap_or(1), target.strides.last().copied().unwrap_or(1));
+    for_each_row(extents, target, target, |_, b| found = found || (0..length).any(|i| holds(b + i * step)));
+    found
 }
 
 #[cfg(test)]
@@ -186,9 +270,29 @@ mod tests {
         let got: Vec<u16> = to.chunks(2).map(|b| u16::from_ne_bytes([b[0], b[1]])).collect();
         assert_eq!(got, [10, 12, 14, 18, 20, 22, 11, 13, 15, 19, 21, 23]);
         let mut seen = vec![];
-        for_each_cell(&[2, 3, 2], &source, &target, |a, b| seen.push((b, u16::try_from(a).unwrap())));
+        for_each_cell(&[2, 3, 2], &Source::Box(source), &target, |a, b| seen.push((b, u16::try_from(a).unwrap())));
         seen.sort_unstable();
         assert_eq!(seen.into_iter().map(|(_, a)| a).collect::<Vec<_>>(), got);
+    }
+
+    #[test]
+    fn listed_cells_are_gathered() {
+        // Rows 2 and 0, columns 3, 0 and 1 of a 3×4 array, and the same laid out the other way round.
+        let from: Vec<u8> = (0..12u16).flat_map(u16::to_ne_bytes).collect();
+        let lists = vec![vec![8, 0], vec![3, 0, 1]];
+        for (strides, want) in [(vec![3, 1], [11, 8, 9, 3, 0, 1]), (vec![1, 2], [11, 3, 8, 0, 9, 1])] {
+            let target = Layout { offset: 0, strides };
+            let mut to = vec![0u8; 12];
+            copy_listed(&lists, &from, &mut to, &target, 2);
+            let got: Vec<u16> = to.chunks(2).map(|b| u16::from_ne_bytes([b[0], b[1]])).collect();
+            assert_eq!(got, want);
+            let mut seen = vec![];
+            for_each_cell(&[2, 3], &Source::Listed(lists.clone()), &target, |a, b| seen.push((b, a)));
+            seen.sort_unstable();
+            assert_eq!(seen.into_iter().map(|(_, a)| a).collect::<Vec<_>>(), want.map(usize::from));
+        }
+        let target = Layout { offset: 1, strides: vec![3, 1] };
+        assert!(any_cell(&[2, 2], &target, |i| i == 5) && !any_cell(&[2, 2], &target, |i| i == 3));
     }
 
     #[test]

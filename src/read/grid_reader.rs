@@ -1,10 +1,8 @@
 //! The columns of a grid, ready to be read.
 
-use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use arrow::array::{Array, ArrayRef, Int64Array, UInt64Array};
-use arrow::compute::take;
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use tokio::sync::OnceCell;
 
@@ -14,6 +12,8 @@ use crate::dataset::cf::{Calendar, Encoding, Kind};
 use crate::dataset::{Column, Grid, LeftOut, Role, Source, Variable, field};
 use crate::error::{Error, Result};
 use crate::options::ZarrOptions;
+use crate::planning::statistics::{Monotonic, monotonic};
+use crate::planning::{Block, Coordinates, IndexSet, Known, Values};
 use crate::store::{DimensionChunks, ReadableStore};
 
 /// Coordinates and fixed fields up to this size are read once and kept; larger ones are read Block by Block, like data.
@@ -43,6 +43,7 @@ pub(crate) struct ColumnReader {
     pub(crate) axes: Vec<usize>,
     field: FieldRef,
     source: ColumnSource,
+    monotonic: OnceLock<Option<Monotonic>>,
 }
 
 #[derive(Debug)]
@@ -60,31 +61,6 @@ struct EncodedArray {
     /// Axes of the array in the order of the grid's dimensions; axes inside an element last.
     order: Vec<usize>,
     kept: OnceCell<ArrayRef>,
-}
-
-/// Values along some of a grid's dimensions: where the first one stands, and how far apart neighbours are along each axis of the column.
-#[derive(Debug)]
-pub(crate) struct Values {
-    /// The values, C order; `None` where each position is its own value.
-    pub(crate) array: Option<ArrayRef>,
-    /// Position of the first value.
-    pub(crate) offset: usize,
-    /// Distance of neighbours along each axis of the column.
-    pub(crate) strides: Vec<usize>,
-}
-
-impl Values {
-    /// The values at `positions`.
-    ///
-    /// # Errors
-    /// Positions outside the array.
-    pub(crate) fn pick(&self, positions: Vec<u64>) -> Result<ArrayRef> {
-        let Some(array) = &self.array else {
-            let index = |p: u64| i64::try_from(p).unwrap_or(i64::MAX);
-            return Ok(Arc::new(Int64Array::from_iter_values(positions.into_iter().map(index))));
-        };
-        Ok(take(array.as_ref(), &UInt64Array::from(positions), None)?)
-    }
 }
 
 impl GridReader {
@@ -127,20 +103,30 @@ impl GridReader {
         self.sizes.iter().product()
     }
 
-    /// How the chunks of the heaviest data variable among `projection` cut the grid; `None` where no data is read.
-    pub(crate) fn chunks(&self, projection: &[usize]) -> Option<Vec<DimensionChunks>> {
-        let projected = projection.iter().filter_map(|i| self.columns.get(*i)).filter(|c| c.role == Role::Data);
-        let heaviest = projected.filter_map(|c| Some((c, c.chunk_bytes()?))).max_by_key(|(_, bytes)| *bytes)?.0;
-        let ColumnSource::Array(array) = &heaviest.source else { return None };
-        Some(
-            array
-                .order
-                .iter()
-                .filter_map(|axis| array.reader.chunk_grid().0.get(*axis))
-                .take(self.sizes.len())
-                .cloned()
-                .collect(),
-        )
+    /// How the chunks of the heaviest data variable among `columns` cut the grid; `None` where no data is read.
+    pub(crate) fn chunks(&self, columns: &[usize]) -> Option<Vec<DimensionChunks>> {
+        let data = columns.iter().filter_map(|i| self.columns.get(*i));
+        let heaviest = data.filter_map(|c| Some((c.chunk_bytes()?, c.chunks()?))).max_by_key(|(bytes, _)| *bytes)?;
+        Some(heaviest.1)
+    }
+
+    /// What planning may know of the columns now.
+    pub(crate) fn coordinates(&self) -> Coordinates {
+        Coordinates { sizes: self.sizes.clone(), columns: self.columns.iter().map(ColumnReader::known).collect() }
+    }
+
+    /// Read those of `columns` that are coordinates or fixed fields and may stay in memory.
+    ///
+    /// # Errors
+    /// Whatever keeps their chunks from being read and decoded.
+    pub(crate) async fn load(&self, columns: &[usize]) -> Result<()> {
+        let mut context = ReadContext::default();
+        for column in columns {
+            if let Some(column) = self.columns.get(*column) {
+                column.keep(&mut context).await?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -171,8 +157,13 @@ impl ColumnReader {
             }
             _ => ColumnSource::Index,
         };
-        let mut reader =
-            Self { role: column.role, axes, field: Arc::new(field(column, None, &grid.dims, false)), source };
+        let mut reader = Self {
+            role: column.role,
+            axes,
+            field: Arc::new(field(column, None, &grid.dims, false)),
+            source,
+            monotonic: OnceLock::new(),
+        };
         let nullable = reader.prepare(context).await?;
         if let ColumnSource::Array(array) = &reader.source {
             encoding = Some(array.encoding.clone());
@@ -223,34 +214,72 @@ impl ColumnReader {
         }
     }
 
+    /// How the chunks of a data variable cut the grid; `None` for other columns.
+    pub(crate) fn chunks(&self) -> Option<Vec<DimensionChunks>> {
+        let ColumnSource::Array(array) = &self.source else { return None };
+        let axes = array.order.iter().filter(|axis| **axis < array.variable.dims.len());
+        let chunks = axes.filter_map(|axis| array.reader.chunk_grid().0.get(*axis)).cloned();
+        (self.role == Role::Data).then(|| chunks.collect())
+    }
+
+    /// Whether it is a coordinate or fixed field that may be in memory and is not.
+    pub(crate) fn is_missing(&self) -> bool {
+        let ColumnSource::Array(array) = &self.source else { return false };
+        self.role != Role::Data && array.is_kept() && array.kept.get().is_none()
+    }
+
+    /// How the values follow each other along their only axis; `None` where they do not ascend or descend, or are not in memory.
+    pub(crate) fn monotonic(&self) -> Option<Monotonic> {
+        let Known::Values(values) = self.known() else { return None };
+        *self.monotonic.get_or_init(|| monotonic(&values))
+    }
+
+    fn known(&self) -> Known {
+        match &self.source {
+            ColumnSource::Index => Known::Values(Values::index(self.axes.first().copied().unwrap_or(0))),
+            ColumnSource::Array(_) if self.role == Role::Data => Known::Data,
+            ColumnSource::Array(array) => match array.kept.get() {
+                Some(kept) => Known::Values(array.whole(kept, &self.axes)),
+                None => Known::Elsewhere,
+            },
+        }
+    }
+
+    /// Read the values and keep them, where they may stay in memory; `None` where they may not.
+    async fn keep(&self, context: &mut ReadContext) -> Result<Option<Values>> {
+        let ColumnSource::Array(array) = &self.source else { return Ok(None) };
+        if self.role == Role::Data || !array.is_kept() {
+            return Ok(None);
+        }
+        let load = async || array.load(context).await.map_err(|e| array.error(e));
+        let kept = array.kept.get_or_try_init(load).await?;
+        Ok(Some(array.whole(kept, &self.axes)))
+    }
+
     /// Its values along its own axes, for the cells of a Block.
     ///
     /// # Errors
     /// Whatever keeps its chunks from being read and decoded.
-    pub(crate) async fn values(&self, block: &[Range<u64>], context: &mut ReadContext) -> Result<Values> {
-        let ranges: Vec<Range<u64>> = self.axes.iter().filter_map(|a| block.get(*a)).cloned().collect();
-        let lengths: Vec<usize> = ranges.iter().map(|r| to_usize(r.end - r.start)).collect();
-        match &self.source {
-            ColumnSource::Index => {
-                let start = ranges.first().map_or(0, |r| to_usize(r.start));
-                Ok(Values { array: None, offset: start, strides: vec![1] })
-            }
-            ColumnSource::Array(array) if self.role != Role::Data && array.is_kept() => {
-                let whole = array
-                    .kept
-                    .get_or_try_init(|| async { array.load(context).await.map_err(|e| array.error(e)) })
-                    .await?;
-                let shape: Vec<usize> =
-                    array.order.iter().filter_map(|a| array.variable.shape.get(*a)).map(|n| to_usize(*n)).collect();
-                let strides = super::cells::strides(&shape);
-                let offset = ranges.iter().zip(&strides).map(|(r, s)| to_usize(r.start) * s).sum();
-                Ok(Values { array: Some(Arc::clone(whole)), offset, strides })
-            }
-            ColumnSource::Array(array) => {
-                let values = array.read(&ranges, context).await.map_err(|e| array.error(e))?;
-                Ok(Values { array: Some(values), offset: 0, strides: super::cells::strides(&lengths) })
-            }
+    pub(crate) async fn values(&self, block: &Block, context: &mut ReadContext) -> Result<Values> {
+        let ColumnSource::Array(array) = &self.source else {
+            return Ok(Values::index(self.axes.first().copied().unwrap_or(0)));
+        };
+        if let Some(whole) = self.keep(context).await? {
+            return Ok(whole);
         }
+        let part = Block {
+            indices: self.axes.iter().filter_map(|a| block.indices.get(*a)).cloned().collect(),
+            ranges: self.axes.iter().filter_map(|a| block.ranges.get(*a)).cloned().collect(),
+            kept: block.kept.clone().filter(|_| self.axes.len() == block.indices.len()),
+        };
+        let before = context.counts.chunks;
+        let values = array.read(&part, context).await.map_err(|e| array.error(e))?;
+        if self.role == Role::Data {
+            context.counts.data_chunks += context.counts.chunks - before;
+        }
+        let lengths: Vec<usize> = part.indices.iter().map(|set| to_usize(set.len())).collect();
+        let strides = super::cells::strides(&lengths).into_iter().map(|s| s as u64).collect();
+        Ok(Values { array: Some(values), axes: self.axes.clone(), strides, whole: false })
     }
 }
 
@@ -280,26 +309,42 @@ impl EncodedArray {
         }
     }
 
-    /// All values.
-    async fn load(&self, context: &mut ReadContext) -> Result<ArrayRef, ReadError> {
-        let whole: Vec<Range<u64>> =
-            self.order.iter().filter_map(|a| self.variable.shape.get(*a)).map(|n| 0..*n).collect();
-        self.read(&whole, context).await
+    /// Lengths along its dimensions, in the order of the grid's.
+    fn lengths(&self) -> Vec<u64> {
+        self.order.iter().filter_map(|a| self.variable.shape.get(*a)).copied().collect()
     }
 
-    /// The values of `ranges`, which are in the order of the grid's dimensions.
-    async fn read(&self, ranges: &[Range<u64>], context: &mut ReadContext) -> Result<ArrayRef, ReadError> {
-        let rows = ranges.iter().fold(1u64, |n, r| n.saturating_mul(r.end - r.start));
+    /// All values.
+    async fn load(&self, context: &mut ReadContext) -> Result<ArrayRef, ReadError> {
+        self.read(&Block::whole(&self.lengths()), context).await
+    }
+
+    /// All values, along `axes`.
+    fn whole(&self, kept: &ArrayRef, axes: &[usize]) -> Values {
+        let lengths: Vec<usize> = self.lengths().into_iter().map(to_usize).collect();
+        let strides = super::cells::strides(&lengths).into_iter().map(|s| s as u64).collect();
+        Values { array: Some(Arc::clone(kept)), axes: axes.to_vec(), strides, whole: true }
+    }
+
+    /// The values of `block`, whose dimensions are in the order of the grid's.
+    async fn read(&self, block: &Block, context: &mut ReadContext) -> Result<ArrayRef, ReadError> {
+        let rows = block.cells();
         let needed = rows.saturating_mul(self.value_bytes());
         if needed > MAX_DECODED {
             let array = self.variable.array.path.clone();
             return Err(ReadError::Other(Error::Limit { array, what: "one Block", needed, limit: MAX_DECODED }));
         }
         let rows = to_usize(rows);
-        let mut own = vec![0..0; self.order.len()];
-        for (axis, range) in self.order.iter().zip(ranges.iter().chain(&self.variable.trailing)) {
-            if let Some(slot) = own.get_mut(*axis) {
-                *slot = range.clone();
+        let mut own = Block {
+            indices: vec![IndexSet::range(0..0); self.order.len()],
+            ranges: vec![0..0; self.order.len()],
+            kept: block.kept.clone(),
+        };
+        let trailing = self.variable.trailing.iter().map(|r| (IndexSet::range(r.clone()), r.clone()));
+        let along = block.indices.iter().cloned().zip(block.ranges.iter().cloned()).chain(trailing);
+        for (axis, (indices, range)) in self.order.iter().zip(along) {
+            if let (Some(a), Some(b)) = (own.indices.get_mut(*axis), own.ranges.get_mut(*axis)) {
+                (*a, *b) = (indices, range);
             }
         }
         let mut region = self.reader.read(&own, &self.order, context).await.map_err(ReadError::Other)?;

@@ -10,5 +10,5 @@ mod grid_reader;
 mod numpy_time;
 mod values;
 
-pub(crate) use array_reader::{ArrayReader, ReadContext};
-pub(crate) use grid_reader::{ColumnReader, GridReader, Values};
+pub(crate) use array_reader::{ArrayReader, ReadContext, ReadCounts};
+pub(crate) use grid_reader::{ColumnReader, GridReader};

@@ -5,11 +5,16 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Result as DataFusionResult;
+use datafusion::common::{DFSchema, Result as DataFusionResult};
 use datafusion::datasource::TableType;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::reassign_expr_columns;
+use datafusion::physical_expr::{PhysicalExpr, conjunction_opt};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use object_store::ObjectStore;
 use object_store::path::Path;
 
@@ -18,7 +23,8 @@ use super::location;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::exec::ZarrScanExec;
-use crate::options::ZarrOptions;
+use crate::options::{ZarrConfig, ZarrOptions};
+use crate::planning::Condition;
 use crate::read::GridReader;
 use crate::store::{Location, ObjectStoreReader, ReadableStore};
 
@@ -138,15 +144,74 @@ impl TableProvider for ZarrTable {
         self.definition.as_deref()
     }
 
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DataFusionResult<Vec<TableProviderFilterPushDown>> {
+        let answer = |filter: &&Expr| {
+            if filter.is_volatile() || filter.contains_outer() {
+                TableProviderFilterPushDown::Unsupported
+            } else {
+                TableProviderFilterPushDown::Exact
+            }
+        };
+        Ok(filters.iter().map(answer).collect())
+    }
+
     async fn scan(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
+        filters: &[Expr],
         limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let projection = projection.cloned().unwrap_or_else(|| (0..self.grid.columns.len()).collect());
+        let schema = DFSchema::try_from(self.schema())?;
+        let filters = filters.iter().map(|f| state.create_physical_expr(f.clone(), &schema));
+        let filters = filters.collect::<DataFusionResult<Vec<_>>>()?;
+        let mut conditions = Vec::new();
+        for filter in &filters {
+            conditions.extend(Condition::all_of(filter, &self.grid.schema)?);
+        }
         let partitions = state.config().target_partitions();
-        Ok(Arc::new(ZarrScanExec::try_new(Arc::clone(&self.grid), projection, partitions, limit)?))
+        if !ZarrConfig::of(state.config_options()).pruning {
+            return self.scan_all(&projection, filters, &conditions, partitions);
+        }
+        let mut named: Vec<usize> = conditions.iter().flat_map(|c| c.columns().to_vec()).collect();
+        named.extend(&projection);
+        Box::pin(self.grid.load(&named)).await?;
+        let grid = Arc::clone(&self.grid);
+        Ok(Arc::new(ZarrScanExec::try_new(grid, &projection, conditions, partitions, limit, true)?))
+    }
+}
+
+impl ZarrTable {
+    /// A scan of all rows, with a filter of DataFusion's above it.
+    fn scan_all(
+        &self,
+        projection: &[usize],
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        conditions: &[Condition],
+        partitions: usize,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let mut columns = projection.to_vec();
+        columns.extend(conditions.iter().flat_map(|c| c.columns()).filter(|c| !projection.contains(c)));
+        columns.sort_unstable();
+        columns.dedup();
+        let columns = if filters.is_empty() { projection.to_vec() } else { columns };
+        let scan = ZarrScanExec::try_new(Arc::clone(&self.grid), &columns, Vec::new(), partitions, None, false)?;
+        let schema = scan.schema();
+        let mut plan: Arc<dyn ExecutionPlan> = Arc::new(scan);
+        let filters = filters.into_iter().map(|f| reassign_expr_columns(f, &schema));
+        let filters = filters.collect::<DataFusionResult<Vec<_>>>()?;
+        if let Some(filter) = conjunction_opt(filters) {
+            plan = Arc::new(FilterExec::try_new(filter, plan)?);
+        }
+        if columns != projection {
+            let column = |number: &usize| -> DataFusionResult<(Arc<dyn PhysicalExpr>, String)> {
+                let name = self.grid.schema.field(*number).name();
+                Ok((Arc::new(Column::new_with_schema(name, &schema)?), name.clone()))
+            };
+            let columns = projection.iter().map(column).collect::<DataFusionResult<Vec<_>>>()?;
+            plan = Arc::new(ProjectionExec::try_new(columns, plan)?);
+        }
+        Ok(plan)
     }
 }

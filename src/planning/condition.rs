@@ -1,0 +1,156 @@
+//! Conditions of a query: conjuncts of its filters, and how they are evaluated on columns.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
+use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
+use datafusion::physical_expr::utils::reassign_expr_columns;
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
+
+/// When a condition has its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// Now.
+    Planned,
+    /// When the plan runs: it waits for the result of a subquery.
+    Running,
+    /// It changes while the plan runs.
+    Dynamic,
+}
+
+/// A condition on the rows of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Condition {
+    /// The condition; its columns are `schema`'s.
+    expr: Arc<dyn PhysicalExpr>,
+    /// The columns that it names, ascending, by their number in the table.
+    columns: Vec<usize>,
+    /// Those columns.
+    schema: SchemaRef,
+    when: When,
+}
+
+impl Condition {
+    /// `expr`, which names columns of `table` as they are called there.
+    ///
+    /// # Errors
+    /// Columns that the table does not have.
+    pub(crate) fn try_new(expr: &Arc<dyn PhysicalExpr>, table: &Schema) -> Result<Self> {
+        let mut names: Vec<usize> = Vec::new();
+        let mut when = When::Planned;
+        expr.apply(|node| {
+            if let Some(column) = node.downcast_ref::<Column>() {
+                names.push(table.index_of(column.name())?);
+            } else if node.is::<DynamicFilterPhysicalExpr>() {
+                when = When::Dynamic;
+            } else if node.is::<ScalarSubqueryExpr>() && when == When::Planned {
+                when = When::Running;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        names.sort_unstable();
+        names.dedup();
+        let schema = Arc::new(table.project(&names)?);
+        let expr = reassign_expr_columns(Arc::clone(expr), &schema)?;
+        Ok(Self { expr, columns: names, schema, when })
+    }
+
+    /// The conditions that all have to hold where `expr` has to.
+    ///
+    /// # Errors
+    /// As [`Self::try_new`].
+    pub(crate) fn all_of(expr: &Arc<dyn PhysicalExpr>, table: &Schema) -> Result<Vec<Self>> {
+        split_conjunction(expr).into_iter().map(|e| Self::try_new(e, table)).collect()
+    }
+
+    /// The same about another expression, which names no other columns.
+    pub(crate) fn part(&self, expr: &Arc<dyn PhysicalExpr>) -> Result<Self> {
+        let part = Self::try_new(expr, &self.schema)?;
+        let columns = part.columns.iter().filter_map(|c| self.columns.get(*c)).copied().collect();
+        Ok(Self { columns, ..part })
+    }
+
+    /// The expression.
+    pub(crate) fn expr(&self) -> &Arc<dyn PhysicalExpr> {
+        &self.expr
+    }
+
+    /// The columns that it names, ascending, by their number in the table.
+    pub(crate) fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// When it has its value.
+    pub(crate) fn when(&self) -> When {
+        self.when
+    }
+
+    /// What a dynamic condition is now.
+    ///
+    /// # Errors
+    /// Expressions that cannot be read.
+    pub(crate) fn now(&self) -> Result<Vec<Self>> {
+        let current = datafusion::physical_expr_common::physical_expr::snapshot_physical_expr(Arc::clone(&self.expr))?;
+        split_conjunction(&current).into_iter().map(|e| self.part(e)).collect()
+    }
+
+    /// The rows of which it is true, given a value of each of [`Self::columns`] for each row.
+    ///
+    /// # Errors
+    /// Failures of evaluation, such as a cast of a value that has no equal.
+    pub(crate) fn evaluate(&self, values: Vec<ArrayRef>, rows: usize) -> Result<BooleanBuffer> {
+        match self.expr.evaluate(&self.batch(values, rows)?)? {
+            ColumnarValue::Scalar(value) => {
+                let holds = matches!(value, datafusion::common::ScalarValue::Boolean(Some(true)));
+                Ok(if holds { BooleanBuffer::new_set(rows) } else { BooleanBuffer::new_unset(rows) })
+            }
+            ColumnarValue::Array(array) => {
+                let Some(truth) = array.as_boolean_opt() else {
+                    return datafusion::common::exec_err!("`{}` is {} and no condition", self.expr, array.data_type());
+                };
+                Ok(match truth.nulls() {
+                    Some(nulls) => truth.values() & nulls.inner(),
+                    None => truth.values().clone(),
+                })
+            }
+        }
+    }
+
+    /// The values of the expression, which need not be a condition.
+    ///
+    /// # Errors
+    /// Failures of evaluation.
+    pub(crate) fn value(&self, values: Vec<ArrayRef>, rows: usize) -> Result<ArrayRef> {
+        self.expr.evaluate(&self.batch(values, rows)?)?.into_array(rows)
+    }
+
+    fn batch(&self, values: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), values, &options)?)
+    }
+}
+
+impl std::fmt::Display for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = self.expr.to_string();
+        // Columns are shown as name@number in a schema that nobody else sees.
+        let mut rest = text.as_str();
+        while let Some(at) = rest.find('@') {
+            let (before, after) = rest.split_at(at);
+            write!(f, "{before}")?;
+            let digits = after.get(1..).unwrap_or_default();
+            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+            if end == 0 {
+                write!(f, "@")?;
+            }
+            rest = digits.get(end..).unwrap_or_default();
+        }
+        write!(f, "{rest}")
+    }
+}

@@ -35,8 +35,8 @@ pub(super) fn equivalences(scan: &Scan, bound: &BoundScan, schema: &SchemaRef) -
 
 /// The dimension coordinates that the rows ascend or descend along, the outermost first.
 ///
-/// Rows come Block by Block. Those of one Block are in C order; those of several are as long as no Block reaches over two indices of a
-/// dimension while a later one is cut.
+/// Rows come Block by Block. Those of one Block are in C order; those of several are too as long as no Block reaches over two indices of a
+/// dimension while a later one is cut, for then the next Block begins with the first index again.
 pub(super) fn ordering(scan: &Scan, bound: &BoundScan, schema: &SchemaRef) -> Vec<PhysicalSortExpr> {
     let selected = &bound.plan.selection.dims;
     let mut order = Vec::new();

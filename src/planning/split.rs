@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, make_comparator};
 use arrow::compute::{SortOptions, sort_to_indices};
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{BinaryExpr, InListExpr, Literal, NotExpr};
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, InListExpr, Literal, NotExpr};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use super::IndexSet;
@@ -270,8 +271,17 @@ fn operands(expr: &Arc<dyn PhysicalExpr>, op: Operator) -> Vec<&Arc<dyn Physical
     out
 }
 
-/// The fields of a row value, `struct(a, b, …)`.
+/// The fields of a row value, `struct(a, b, …)`, or of one whose fields are cast.
 fn struct_fields(expr: &Arc<dyn PhysicalExpr>) -> Option<Vec<Arc<dyn PhysicalExpr>>> {
+    if let Some(cast) = expr.downcast_ref::<CastExpr>() {
+        let (DataType::Struct(targets), fields) = (cast.cast_type(), struct_fields(cast.expr())?) else { return None };
+        let is_plain =
+            targets.len() == fields.len() && targets.iter().enumerate().all(|(i, f)| *f.name() == format!("c{i}"));
+        let field = |(field, target): (Arc<dyn PhysicalExpr>, &FieldRef)| {
+            Arc::new(CastExpr::new(field, target.data_type().clone(), None)) as Arc<dyn PhysicalExpr>
+        };
+        return is_plain.then(|| fields.into_iter().zip(targets).map(field).collect());
+    }
     let call = expr.downcast_ref::<ScalarFunctionExpr>()?;
     match call.fun().name() {
         "struct" => Some(call.args().to_vec()),

@@ -60,6 +60,12 @@ pub(crate) trait ReadableStore: Debug + Send + Sync {
     /// Failures of the store, and stores that cannot list.
     async fn list_folders(&self, path: &str) -> Result<Vec<String>>;
 
+    /// Keys and sizes of the objects at any depth under `path`, sorted by key.
+    ///
+    /// # Errors
+    /// Failures of the store, and stores that cannot list.
+    async fn list_objects(&self, path: &str) -> Result<Vec<(String, u64)>>;
+
     /// The file that holds `key`, where the store is the local file system: such files are read on the thread that decodes them.
     fn local_path(&self, key: &str) -> Option<PathBuf>;
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore};
 
@@ -148,6 +149,20 @@ impl ReadableStore for ObjectStoreReader {
         Ok(names)
     }
 
+    async fn list_objects(&self, path: &str) -> Result<Vec<(String, u64)>> {
+        let prefix = self.path(path)?;
+        let listing = self.store.list(Some(&prefix));
+        let found: Vec<_> = listing.try_collect().await.map_err(|e| failure(path, e))?;
+        let key = |location: &Path| {
+            let own = location.as_ref().strip_prefix(self.prefix.as_ref())?;
+            Some(own.trim_start_matches('/').to_owned())
+        };
+        let mut objects: Vec<(String, u64)> =
+            found.iter().filter_map(|object| Some((key(&object.location)?, object.size))).collect();
+        objects.sort();
+        Ok(objects)
+    }
+
     fn local_path(&self, key: &str) -> Option<PathBuf> {
         let root = self.local_root.as_ref()?;
         let plain = key.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
@@ -173,6 +188,7 @@ mod tests {
         assert!(reader.get_range("a/2m temp", ByteRange::Offsets(3..9)).await.is_err());
         assert!(reader.get("../x", 1000).await.is_err());
         assert_eq!(reader.list_folders("").await.unwrap(), ["a"]);
+        assert_eq!(reader.list_objects("a").await.unwrap(), [("a/2m temp".to_owned(), 5)]);
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Table functions: `read_zarr` and `zarr_metadata`.
+//! Table functions: `read_zarr`, `zarr_metadata` and `zarr_chunks`.
 
 use std::sync::Arc;
 
@@ -8,8 +8,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::Expr;
 
 use super::explain::Opened;
-use super::{ZarrTable, location, metadata};
-use crate::error::Error;
+use super::{ZarrTable, chunks, location, metadata};
 use crate::options::ZarrOptions;
 
 /// `read_zarr(url [, 'key=value', …])`: the table at a location, with the options of `STORED AS ZARR`.
@@ -38,6 +37,19 @@ impl TableFunctionImpl for ZarrMetadata {
         let runtime: &RuntimeEnv = args.session().runtime_env();
         let (store, dataset) = wait_for(location::open(&url, &options, runtime))?;
         metadata::table(&store, &dataset, &options)
+    }
+}
+
+/// `zarr_chunks(url [, 'key=value', …])`: a row for each stored chunk of a group.
+#[derive(Debug)]
+pub(super) struct ZarrChunks;
+
+impl TableFunctionImpl for ZarrChunks {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        let (url, options) = arguments("zarr_chunks", args.exprs())?;
+        let runtime: &RuntimeEnv = args.session().runtime_env();
+        let (store, dataset) = wait_for(location::open(&url, &options, runtime))?;
+        wait_for(chunks::table(store, &dataset))
     }
 }
 
@@ -79,7 +91,10 @@ fn arguments(function: &str, exprs: &[Expr]) -> Result<(String, ZarrOptions)> {
 }
 
 /// Wait for `work` on a thread and a runtime of its own: planning is not async, and may run in a runtime of any kind.
-fn wait_for<T: Send>(work: impl Future<Output = Result<T, Error>> + Send) -> Result<T> {
+fn wait_for<T: Send, E: Send>(work: impl Future<Output = Result<T, E>> + Send) -> Result<T>
+where
+    DataFusionError: From<E>,
+{
     let run = || -> Result<T> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(runtime.block_on(work)?)

@@ -1,6 +1,7 @@
 //! Zarr in DataFusion: tables, and the ways to name them in SQL.
 
 mod catalog;
+mod chunks;
 mod explain;
 mod factory;
 mod functions;

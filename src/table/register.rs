@@ -3,13 +3,19 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
+use datafusion::common::config::OptimizerOptions;
 use datafusion::prelude::SessionContext;
 
 use super::catalog::ZarrCatalogList;
 use super::explain::Opened;
 use super::factory::ZarrTableFactory;
-use super::functions::{ReadZarr, ZarrMetadata};
+use super::functions::{ReadZarr, ZarrChunks, ZarrMetadata};
 use crate::options::ZarrConfig;
+
+/// Keys of the smaller side of a join that are told to the scan of the other one by one.
+const MAX_JOIN_KEYS: usize = 100_000;
+/// And their bytes.
+const MAX_JOIN_KEY_BYTES: usize = 16 << 20;
 
 /// Make `ctx` read Zarr: `CREATE EXTERNAL TABLE … STORED AS ZARR`, `FROM 'store.zarr'`, `read_zarr(…)` and `zarr_metadata(…)`.
 ///
@@ -43,9 +49,20 @@ pub fn register_zarr(ctx: &SessionContext) -> Result<()> {
     if state.config().options().extensions.get::<ZarrConfig>().is_none() {
         state.config_mut().options_mut().extensions.insert(ZarrConfig::default());
     }
+    let optimizer = &mut state.config_mut().options_mut().optimizer;
+    let default = OptimizerOptions::default();
+    // A join with a table of stations then tells the scan their places, and not only how far they reach.
+    if optimizer.hash_join_inlist_pushdown_max_distinct_values == default.hash_join_inlist_pushdown_max_distinct_values
+    {
+        optimizer.hash_join_inlist_pushdown_max_distinct_values = MAX_JOIN_KEYS;
+    }
+    if optimizer.hash_join_inlist_pushdown_max_size == default.hash_join_inlist_pushdown_max_size {
+        optimizer.hash_join_inlist_pushdown_max_size = MAX_JOIN_KEY_BYTES;
+    }
     state.table_factories_mut().insert("ZARR".into(), Arc::new(ZarrTableFactory));
     state.register_udtf("read_zarr", Arc::new(ReadZarr));
     state.register_udtf("zarr_metadata", Arc::new(ZarrMetadata));
+    state.register_udtf("zarr_chunks", Arc::new(ZarrChunks));
     if !state.catalog_list().is::<ZarrCatalogList>() {
         let inner = Arc::clone(state.catalog_list());
         let runtime = Arc::clone(state.runtime_env());

@@ -8,6 +8,7 @@ mod cell;
 mod cli;
 mod equivalence;
 mod mutations;
+mod pushdown;
 mod real;
 mod surface;
 

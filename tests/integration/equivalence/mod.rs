@@ -7,6 +7,7 @@ mod calendar;
 mod element;
 mod generate;
 mod layout;
+mod pruning;
 mod query;
 mod reference;
 mod time_axis;

@@ -11,7 +11,7 @@ use super::reference::Table;
 use crate::cell::{Cell, Row};
 
 /// A condition on a row, with SQL's three values.
-enum Condition {
+pub(crate) enum Condition {
     /// A column against a literal, which is never NULL.
     Compare(usize, Operator, Cell),
     /// Two columns of one type.
@@ -28,7 +28,7 @@ enum Condition {
 }
 
 #[derive(Clone, Copy)]
-struct Operator(&'static str);
+pub(crate) struct Operator(&'static str);
 
 impl Operator {
     fn holds(self, order: Ordering) -> bool {
@@ -63,7 +63,7 @@ impl Condition {
     }
 
     /// Whether DataFusion 55 takes it for what it is: it makes `x NOT IN (1) OR x NOT IN (2)` true where x is NULL.
-    fn is_understood(&self) -> bool {
+    pub(crate) fn is_understood(&self) -> bool {
         let mut columns = self.list_columns();
         let lists = columns.len();
         columns.sort_unstable();
@@ -71,7 +71,7 @@ impl Condition {
         columns.len() == lists
     }
 
-    fn draw(rng: &mut Rng, table: &Table, depth: u8) -> Self {
+    pub(crate) fn draw(rng: &mut Rng, table: &Table, depth: u8) -> Self {
         if depth > 0 && chance(rng, 45) {
             let a = Box::new(Self::draw(rng, table, depth - 1));
             return match rng.u8(0..5) {
@@ -127,7 +127,7 @@ impl Condition {
         }
     }
 
-    fn sql(&self, table: &Table) -> String {
+    pub(crate) fn sql(&self, table: &Table) -> String {
         let name = |c: &usize| quoted(&table.columns[*c].0);
         let value = |c: &usize, v: &Cell| literal(v, &table.columns[*c].1);
         let not = |negated: bool| if negated { "NOT " } else { "" };
@@ -150,12 +150,12 @@ impl Condition {
     }
 }
 
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// A literal that is compared in the column's own type.
-fn literal(value: &Cell, data_type: &DataType) -> String {
+pub(crate) fn literal(value: &Cell, data_type: &DataType) -> String {
     match (value, data_type) {
         (Cell::Bool(b), _) => b.to_string(),
         (Cell::Int(i), _) if *i == i128::from(i64::MIN) => format!("CAST('{i}' AS BIGINT)"),
@@ -413,7 +413,7 @@ fn sorted(rows: &[Row]) -> Vec<&Row> {
     rows
 }
 
-fn same_rows(want: &[Row], got: &[Row]) -> Result<(), String> {
+pub(crate) fn same_rows(want: &[Row], got: &[Row]) -> Result<(), String> {
     if want.len() != got.len() {
         return Err(format!("got {} rows, expected {}", got.len(), want.len()));
     }

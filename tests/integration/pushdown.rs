@@ -1,0 +1,269 @@
+//! Filters in the scan: what is read for them, what it costs to plan, and the traps that a scan with filters, fetch and order can fall into.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::{Float64Array, Int64Array, RecordBatch, TimestampMicrosecondArray};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect, displayable};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_zarr::{ZarrOptions, ZarrScanExec, ZarrTable, register_zarr};
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use serde_json::json;
+
+use crate::cases::chunks_read;
+use crate::cell::rows;
+use crate::fixtures;
+
+/// A session of `partitions`, with store `name` of the fixtures as table `t`.
+async fn session(name: &str, partitions: usize) -> SessionContext {
+    let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(partitions));
+    register_zarr(&ctx).unwrap();
+    let store = fixtures().join("stores").join(name);
+    let table = ZarrTable::open(store.to_str().unwrap()).await.unwrap();
+    ctx.register_table("t", Arc::new(table)).unwrap();
+    ctx
+}
+
+async fn plan(ctx: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
+    ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap()
+}
+
+fn shown(plan: &Arc<dyn ExecutionPlan>) -> String {
+    displayable(plan.as_ref()).indent(false).to_string()
+}
+
+/// The rows of a query as text, sorted, and the chunks of data that it read.
+async fn answer(ctx: &SessionContext, sql: &str) -> (Vec<String>, usize) {
+    let plan = plan(ctx, sql).await;
+    let batches = collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
+    let mut rows: Vec<String> = rows(&batches).iter().map(|r| format!("{r:?}")).collect();
+    rows.sort();
+    (rows, chunks_read(&plan))
+}
+
+/// An in-memory store of arrays without chunks: (name, shape, chunk shape, dimensions, fill value).
+async fn store(arrays: &[(&str, &[u64], &[u64], &[&str], f64)]) -> Arc<dyn ObjectStore> {
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let group = json!({"zarr_format": 3, "node_type": "group"});
+    store.put(&Path::from("s/zarr.json"), group.to_string().into()).await.unwrap();
+    for (name, shape, chunks, dims, fill) in arrays {
+        let array = json!({
+            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "float32", "fill_value": fill,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
+            "chunk_key_encoding": {"name": "default"}, "dimension_names": dims,
+            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        });
+        store.put(&Path::from(format!("s/{name}/zarr.json")), array.to_string().into()).await.unwrap();
+    }
+    store
+}
+
+async fn put_chunk(store: &Arc<dyn ObjectStore>, key: &str, values: &[f32]) {
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    store.put(&Path::from(format!("s/{key}")), bytes.into()).await.unwrap();
+}
+
+async fn table_in(store: Arc<dyn ObjectStore>, partitions: usize) -> SessionContext {
+    let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(partitions));
+    register_zarr(&ctx).unwrap();
+    let table = ZarrTable::open_in(store, Path::from("s"), &ZarrOptions::default()).await.unwrap();
+    ctx.register_table("t", Arc::new(table)).unwrap();
+    ctx
+}
+
+#[tokio::test]
+async fn a_join_over_a_limited_subquery_sees_the_limited_rows() {
+    for partitions in [1, 3] {
+        let ctx = session("ncep.zarr", partitions).await;
+        // The first seven rows have latitude 75 or less of one row of longitudes; only those may meet the right side.
+        let limited = "(SELECT time, lat, lon FROM t ORDER BY time, lat DESC, lon LIMIT 60)";
+        for right in ["lat < 60", "lat > 70 AND lon < 205", "lat = 72.5"] {
+            let sql = format!(
+                "SELECT count(*) FROM {limited} a JOIN (SELECT DISTINCT lat FROM t WHERE {right}) b ON a.lat = b.lat"
+            );
+            let (fast, _) = answer(&ctx, &sql).await;
+            ctx.sql("SET datafusion.optimizer.enable_dynamic_filter_pushdown = false").await.unwrap();
+            assert_eq!(fast, answer(&ctx, &sql).await.0, "{sql}");
+            ctx.sql("SET datafusion.optimizer.enable_dynamic_filter_pushdown = true").await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_top_k_over_a_limited_subquery_sees_the_limited_rows() {
+    for partitions in [1, 3] {
+        let ctx = session("ncep.zarr", partitions).await;
+        let limited = "(SELECT time, lat, lon, air FROM t ORDER BY time, lat DESC, lon LIMIT 70)";
+        let sql = format!("SELECT air FROM {limited} a ORDER BY air DESC LIMIT 3");
+        let max = format!("SELECT max(air), count(*) FROM {limited} a");
+        for sql in [sql, max] {
+            let (fast, _) = answer(&ctx, &sql).await;
+            ctx.sql("SET zarr.pruning = false").await.unwrap();
+            assert_eq!(fast, answer(&ctx, &sql).await.0, "{sql}");
+            ctx.sql("SET zarr.pruning = true").await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_plan_collected_twice_gives_the_same_rows() {
+    let ctx = session("ncep.zarr", 3).await;
+    for sql in [
+        "SELECT * FROM t WHERE lat BETWEEN 30 AND 50 AND air > 290",
+        "SELECT time, air FROM t WHERE time = (SELECT max(time) FROM t) AND lat = 40",
+        "SELECT count(*) FROM t a JOIN (SELECT DISTINCT lat FROM t WHERE lat < 40) b ON a.lat = b.lat",
+    ] {
+        let plan = plan(&ctx, sql).await;
+        let twice = [collect(Arc::clone(&plan), ctx.task_ctx()).await, collect(plan, ctx.task_ctx()).await];
+        let [first, second] = twice.map(|batches| {
+            let mut rows: Vec<String> = rows(&batches.unwrap()).iter().map(|r| format!("{r:?}")).collect();
+            rows.sort();
+            rows
+        });
+        assert!(!first.is_empty() && first == second, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn one_partition_alone_gives_its_share() {
+    let ctx = session("ncep.zarr", 4).await;
+    for sql in [
+        "SELECT time, lat, lon, air FROM t WHERE lat > 30",
+        "SELECT lat FROM t WHERE air > 290",
+        "SELECT lat, lon FROM t",
+    ] {
+        let plan = plan(&ctx, sql).await;
+        let partitions = plan.output_partitioning().partition_count();
+        assert!(partitions > 1, "{}", shown(&plan));
+        let mut alone = Vec::new();
+        // Last first, each on its own.
+        for partition in (0..partitions).rev() {
+            let stream = plan.execute(partition, ctx.task_ctx()).unwrap();
+            let batches = datafusion::physical_plan::common::collect(stream).await.unwrap();
+            alone.extend(rows(&batches).iter().map(|r| format!("{r:?}")));
+        }
+        alone.sort();
+        assert_eq!(alone, answer(&ctx, sql).await.0);
+    }
+}
+
+#[tokio::test]
+async fn a_descending_order_needs_no_sort_unless_a_coordinate_has_null() {
+    let ctx = session("ncep.zarr", 2).await;
+    // One time a Block, which is whole in latitude.
+    let sorted =
+        plan(&ctx, "SELECT time, lat, lon, air FROM t WHERE time = '2013-01-01T00:00:00' ORDER BY lat DESC, lon").await;
+    let lines = shown(&sorted);
+    assert!(lines.contains("ordering=[lat@1 DESC"), "{lines}");
+    // The descending order that is not there has to be sorted for.
+    let ascending = plan(&ctx, "SELECT lat FROM t WHERE time = '2013-01-01T00:00:00' ORDER BY lat").await;
+    assert!(shown(&ascending).contains("SortExec"), "{}", shown(&ascending));
+
+    // A coordinate with NaN in it is nullable, has no order, and DESC begins with its NULLs.
+    let arrays = store(&[("v", &[3, 4], &[3, 2], &["y", "x"], 1.0), ("y", &[3], &[3], &["y"], 0.0)]).await;
+    put_chunk(&arrays, "y/c/0", &[5.0, f32::NAN, 1.0]).await;
+    let ctx = table_in(arrays, 2).await;
+    let sql = "SELECT y, v FROM t ORDER BY y DESC LIMIT 5";
+    let lines = shown(&plan(&ctx, sql).await);
+    assert!(lines.contains("SortExec") && !lines.contains("ordering="), "{lines}");
+    let batches = ctx.sql(sql).await.unwrap().collect().await.unwrap();
+    let first: Vec<bool> = rows(&batches).iter().map(|r| r[0].is_none()).collect();
+    assert_eq!(first, [true, true, true, true, false]);
+}
+
+#[tokio::test]
+async fn variables_that_are_only_projected_are_read_where_a_cell_is_left() {
+    let shape: (&[u64], &[u64], &[&str]) = (&[12, 100, 100], &[1, 100, 100], &["time", "y", "x"]);
+    let array = |name| (name, shape.0, shape.1, shape.2, 300.0);
+    let arrays = store(&[array("t2m"), array("u"), array("v")]).await;
+    for step in [3, 7] {
+        let mut values = vec![300.0; 10_000];
+        values[5678] = 321.0 + step as f32;
+        put_chunk(&arrays, &format!("t2m/c/{step}/0/0"), &values).await;
+    }
+    for partitions in [1, 2] {
+        let ctx = table_in(Arc::clone(&arrays), partitions).await;
+        let (rows, chunks) = answer(&ctx, "SELECT time, t2m, u, v FROM t WHERE t2m > 320").await;
+        assert_eq!(rows.len(), 2);
+        // All of t2m, and of the others two each.
+        assert_eq!(chunks, 12 + 4);
+        let (_, chunks) = answer(&ctx, "SELECT u FROM t WHERE t2m > 320 AND time BETWEEN 2 AND 5").await;
+        assert_eq!(chunks, 4 + 1);
+        let (rows, chunks) = answer(&ctx, "SELECT u FROM t WHERE t2m > 400").await;
+        assert_eq!((rows.len(), chunks), (0, 12));
+        // What a condition on data says about coordinates alone.
+        let (_, chunks) =
+            answer(&ctx, "SELECT t2m FROM t WHERE (time = 3 AND t2m > 320) OR (time = 9 AND t2m < 0)").await;
+        assert_eq!(chunks, 2);
+        // A threshold that rises while the scan runs.
+        let (rows, _) = answer(&ctx, "SELECT t2m FROM t ORDER BY t2m DESC LIMIT 2").await;
+        assert_eq!(rows, ["[Some(Float(324.0))]", "[Some(Float(328.0))]"]);
+    }
+}
+
+#[tokio::test]
+async fn planning_does_not_count_chunks() {
+    let mut times = Vec::new();
+    for chunks in [10, 1000, 1_000_000, 1_000_000_000] {
+        // One dimension of as many chunks, and 20 along another: the coordinates are indices.
+        let arrays = store(&[("v", &[chunks, 1000], &[1, 50], &["a", "b"], 1.0)]).await;
+        let ctx = table_in(arrays, 2).await;
+        for sql in [
+            "SELECT a, b, v FROM t WHERE b BETWEEN 20 AND 40 LIMIT 5",
+            "SELECT count(*) FROM t WHERE b > 3",
+            "SELECT min(a), max(b) FROM t",
+            "SELECT v FROM t WHERE v > 2 AND b = 7 ORDER BY a LIMIT 3",
+        ] {
+            let start = Instant::now();
+            plan(&ctx, sql).await;
+            times.push((start.elapsed(), chunks, sql));
+        }
+    }
+    let slowest = times.iter().max().unwrap();
+    assert!(slowest.0 < Duration::from_millis(200), "{slowest:?}");
+}
+
+/// A thousand places of the store of 10^12 cells: (time, y, x).
+fn stations() -> Vec<(i64, f64, i64)> {
+    let start = 946_684_800_000_000;
+    let place =
+        |i: i64| (start + 60_000_000 * (i * 997 % 1_000_000), -124.75 + 0.25 * (i * 7 % 1000) as f64, i * 13 % 1000);
+    (0..1000).map(place).collect()
+}
+
+#[tokio::test]
+async fn a_thousand_stations_meet_a_store_of_a_million_million_cells() {
+    let ctx = session("huge.zarr", 2).await;
+    let places = stations();
+    let tuples: Vec<String> = places
+        .iter()
+        .map(|(t, y, x)| format!("(arrow_cast({t}, 'Timestamp(Microsecond, None)'), CAST({y:?} AS DOUBLE), {x})"))
+        .collect();
+    let points: Vec<String> = places
+        .iter()
+        .map(|(t, y, x)| format!("(time = arrow_cast({t}, 'Timestamp(Microsecond, None)') AND y = {y:?} AND x = {x})"))
+        .collect();
+    let batch = RecordBatch::try_from_iter([
+        ("time", Arc::new(TimestampMicrosecondArray::from_iter_values(places.iter().map(|p| p.0))) as _),
+        ("y", Arc::new(Float64Array::from_iter_values(places.iter().map(|p| p.1))) as _),
+        ("x", Arc::new(Int64Array::from_iter_values(places.iter().map(|p| p.2))) as _),
+    ]);
+    ctx.register_batch("stations", batch.unwrap()).unwrap();
+    for (how, sql) in [
+        ("IN", format!("SELECT time, y, x, v FROM t WHERE (time, y, x) IN ({})", tuples.join(", "))),
+        ("OR", format!("SELECT time, y, x, v FROM t WHERE {}", points.join(" OR "))),
+        ("join", "SELECT t.* FROM stations s JOIN t ON t.time = s.time AND t.y = s.y AND t.x = s.x".to_owned()),
+    ] {
+        let start = Instant::now();
+        let (rows, chunks) = answer(&ctx, &sql).await;
+        let elapsed = start.elapsed();
+        eprintln!("{how}: {} rows, {chunks} chunks, {elapsed:?}", rows.len());
+        assert_eq!(rows.len(), 1000, "{how}");
+        assert!(chunks <= 2000, "{how}: {chunks} chunks");
+        assert!(elapsed < Duration::from_secs(10), "{how}: {elapsed:?}");
+    }
+    let joined = plan(&ctx, "SELECT t.v FROM stations s JOIN t ON t.time = s.time AND t.y = s.y AND t.x = s.x").await;
+    assert!(joined.is::<ZarrScanExec>() || shown(&joined).contains("dynamic="), "{}", shown(&joined));
+}

@@ -1,9 +1,11 @@
 //! Zarr in DataFusion: tables, and the ways to name them in SQL.
 
+mod calendar_functions;
 mod catalog;
 mod explain;
 mod factory;
 mod functions;
+mod labels;
 mod location;
 mod metadata;
 mod provider;

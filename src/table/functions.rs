@@ -79,7 +79,7 @@ fn arguments(function: &str, exprs: &[Expr]) -> Result<(String, ZarrOptions)> {
 }
 
 /// Wait for `work` on a thread and a runtime of its own: planning is not async, and may run in a runtime of any kind.
-fn wait_for<T: Send>(work: impl Future<Output = Result<T, Error>> + Send) -> Result<T> {
+pub(super) fn wait_for<T: Send>(work: impl Future<Output = Result<T, Error>> + Send) -> Result<T> {
     let run = || -> Result<T> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(runtime.block_on(work)?)

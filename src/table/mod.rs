@@ -1,5 +1,6 @@
 //! Zarr in DataFusion: tables, and the ways to name them in SQL.
 
+mod analyzer;
 mod calendar_functions;
 mod catalog;
 mod explain;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::prelude::SessionContext;
 
+use super::analyzer;
 use super::catalog::ZarrCatalogList;
 use super::explain::Opened;
 use super::factory::ZarrTableFactory;
@@ -38,6 +39,7 @@ use crate::options::ZarrConfig;
 pub fn register_zarr(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();
+    analyzer::install(&mut state)?;
     let opened = state.config().get_extension::<Opened>().unwrap_or_default();
     state.config_mut().set_extension(Arc::clone(&opened));
     if state.config().options().extensions.get::<ZarrConfig>().is_none() {

@@ -20,54 +20,12 @@ use crate::fixtures;
 
 /// Cases that cannot pass yet, and why. One that passes must be taken off the list: the test says so.
 const WAITING: &[(&str, &str)] = &[
-    ("F01-19", NEAREST),
-    ("B42-09", NEAREST),
-    ("D-near1", NEAREST),
-    ("D-near2", NEAREST),
-    ("D-near3", NEAREST),
-    ("D-near4", NEAREST),
-    ("D-near5", NEAREST),
-    ("D-near8", NEAREST),
-    ("D-near9", NEAREST),
-    ("D-near10", NEAREST),
-    ("D-near11", NEAREST),
-    ("B41-01", FLOAT32_LITERALS),
-    ("B41-02", FLOAT32_LITERALS),
-    ("B41-04", FLOAT32_LITERALS),
-    ("B41-05", FLOAT32_LITERALS),
-    ("B41-06", FLOAT32_LITERALS),
-    ("B41-08", FLOAT32_LITERALS),
-    ("B04-09", LITERALS),
-    ("B04-10", LITERALS),
-    ("B04-11", LITERALS),
-    ("B04-12", LITERALS),
-    ("D-literal1", LITERALS),
-    ("D-literal2", LITERALS),
-    ("D-literal3", LITERALS),
-    ("B04-04", CF_PART),
-    ("B04-13", CALENDARS),
-    ("B04-14", CALENDARS),
-    ("B04-15", CALENDARS),
-    ("B04-16", CALENDARS),
-    ("B04-17", CALENDARS),
-    ("B04-18", CALENDARS),
-    ("B04-19", CALENDARS),
-    ("B02-05", DATE_BIN),
-    ("D-names2", NAMES),
-    ("D-names3", NAMES),
     ("B26-04", PRUNING),
     ("H-04", PUSHDOWN),
     ("H-06", PUSHDOWN),
     ("H-07", PUSHDOWN),
 ];
 
-const NEAREST: &str = "the functions `nearest` and `nearest_point`";
-const FLOAT32_LITERALS: &str = "comparisons of Float32 columns with literals in Float32";
-const LITERALS: &str = "partial dates, and dates that Gregorian lacks, as literals";
-const CF_PART: &str = "the function `cf_part`";
-const CALENDARS: &str = "date functions and differences on columns of other calendars";
-const NAMES: &str = "hints at names that must be quoted";
-const DATE_BIN: &str = "date_bin beyond 2262, where DataFusion's own gives NULL";
 const PUSHDOWN: &str = "pruning by coordinates: 10^12 rows";
 const PRUNING: &str = "pruning by coordinates: a damaged chunk outside the selection must not matter";
 

@@ -1,7 +1,6 @@
 //! Where the columns of a plan come from.
 
 use datafusion::common::Column;
-use datafusion::logical_expr::expr_rewriter::unalias;
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, Join, JoinType, LogicalPlan, TableScan};
 
@@ -75,7 +74,6 @@ enum Step<'a> {
 }
 
 fn step(index: usize, plan: &LogicalPlan) -> Step<'_> {
-    let made = |expr: Option<&'_ Expr>, input| expr.map_or(Step::Other, |e| Step::Made(e, input));
     match plan {
         LogicalPlan::Projection(p) => p.expr.get(index).map_or(Step::Other, |e| Step::Made(e, &p.input)),
         LogicalPlan::Distinct(Distinct::On(d)) => {
@@ -96,7 +94,7 @@ fn step(index: usize, plan: &LogicalPlan) -> Step<'_> {
         LogicalPlan::Join(join) => joined(index, join),
         LogicalPlan::TableScan(scan) => Step::Table(scan),
         LogicalPlan::Union(union) => Step::Union(union.inputs.iter().map(AsRef::as_ref).collect()),
-        _ => made(None, plan),
+        _ => Step::Other,
     }
 }
 

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -55,7 +56,7 @@ pub(super) fn install(state: &mut SessionState) -> Result<()> {
     *state = builder.build();
     state.config_mut().options_mut().catalog.create_default_catalog_and_schema = create;
     for function in calendar_functions::all().into_iter().chain([nearest::function(), nearest_point::function()]) {
-        datafusion::execution::FunctionRegistry::register_udf(state, Arc::new(function))?;
+        state.register_udf(Arc::new(function))?;
     }
     state.register_expr_planner(Arc::new(date_functions::Arithmetic))?;
     Ok(())

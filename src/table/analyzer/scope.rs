@@ -57,11 +57,11 @@ impl Scope<'_> {
                 if let Some(Origin::Union(plans, index)) = origin(column, self.inputs) {
                     return self.union(&plans, index);
                 }
-                time_of_field(&self.values_of(expr)?)
+                self.values_of(expr).and_then(|field| time_of_field(&field))
             }
             other => match self.chosen(other) {
                 Some(argument) => self.time(argument),
-                None => time_of_field(&self.values_of(other)?),
+                None => self.values_of(other).and_then(|field| time_of_field(&field)),
             },
         }
     }

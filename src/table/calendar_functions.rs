@@ -121,8 +121,7 @@ impl ScalarUDFImpl for CfTrunc {
         if precision == Precision::Week && !calendar.has_weeks() {
             return Err(no_weeks(calendar));
         }
-        let begin =
-            |label: Label| precision.truncate(label, calendar).ok_or_else(|| no_date(&label.text(), calendar));
+        let begin = |label: Label| precision.truncate(label, calendar).ok_or_else(|| no_date(&label.text(), calendar));
         let begins = labels::map(&time.array, calendar, begin)?;
         time.value(labels::array(begins, time.array.data_type())?)
     }
@@ -326,5 +325,46 @@ fn ordering_of_time(input: &[ExprProperties]) -> SortProperties {
     match input.get(1) {
         Some(time) if input.iter().enumerate().all(constant) => time.sort_properties,
         _ => SortProperties::Unordered,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::compute::SortOptions;
+
+    use super::*;
+
+    #[test]
+    fn truncation_and_bins_keep_the_order_of_times() {
+        let ordered = SortProperties::Ordered(SortOptions::default());
+        let with = |order| ExprProperties::new_unknown().with_order(order);
+        let constant = || with(SortProperties::Singleton);
+        for function in [trunc(), bin()] {
+            let ordering = |input: &[ExprProperties]| function.inner().output_ordering(input).unwrap();
+            assert_eq!(ordering(&[constant(), with(ordered), constant()]), ordered);
+            assert_eq!(ordering(&[with(ordered), with(ordered), constant()]), SortProperties::Unordered);
+            assert_eq!(ordering(&[constant()]), SortProperties::Unordered);
+        }
+    }
+
+    #[test]
+    fn widths_of_bins() {
+        let days = |n: i128| Some(Stride::Nanoseconds(n * DAY));
+        let month_day_nano = |m, d, n| ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(m, d, n)));
+        for (value, stride) in [
+            (month_day_nano(0, 10, 0), days(10)),
+            (month_day_nano(3, 0, 0), Some(Stride::Months(3))),
+            (ScalarValue::from("36 hours"), Some(Stride::Nanoseconds(DAY * 3 / 2))),
+            (ScalarValue::IntervalYearMonth(Some(12)), Some(Stride::Months(12))),
+            (ScalarValue::Null, None),
+        ] {
+            assert_eq!(parse_stride(Some(&value)).unwrap(), stride, "{value}");
+        }
+        for value in
+            [month_day_nano(1, 1, 0), month_day_nano(0, 0, 0), month_day_nano(-1, 0, 0), ScalarValue::from("x")]
+        {
+            assert!(parse_stride(Some(&value)).is_err(), "{value}");
+        }
+        assert!(parse_stride(None).is_err());
     }
 }

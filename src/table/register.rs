@@ -14,7 +14,12 @@ use crate::options::ZarrConfig;
 
 /// Make `ctx` read Zarr: `CREATE EXTERNAL TABLE … STORED AS ZARR`, `FROM 'store.zarr'`, `read_zarr(…)` and `zarr_metadata(…)`.
 ///
-/// It may be called before or after [`SessionContext::enable_url_table`], and twice.
+/// An analyzer rule, before all others, makes queries over Zarr tables mean what they say: Float32 columns are compared with literals in Float32,
+/// dates are those of the column's calendar, and `nearest(lat, 40.1)` finds the nearest value. Its functions are `nearest`, `nearest_point`,
+/// `cf_part`, `cf_trunc` and `cf_bin`.
+///
+/// It may be called before or after [`SessionContext::enable_url_table`], and twice. Statements that the session has prepared (`PREPARE`) before the
+/// first call are forgotten; all else stays.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -35,7 +40,7 @@ use crate::options::ZarrConfig;
 /// ```
 ///
 /// # Errors
-/// None now; a later version may refuse a session that it cannot extend.
+/// A session that takes no more functions.
 pub fn register_zarr(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();

@@ -19,12 +19,7 @@ use crate::cell::{Cell, Row, rows};
 use crate::fixtures;
 
 /// Cases that cannot pass yet, and why. One that passes must be taken off the list: the test says so.
-const WAITING: &[(&str, &str)] = &[
-    ("B26-04", PRUNING),
-    ("H-04", PUSHDOWN),
-    ("H-06", PUSHDOWN),
-    ("H-07", PUSHDOWN),
-];
+const WAITING: &[(&str, &str)] = &[("B26-04", PRUNING), ("H-04", PUSHDOWN), ("H-06", PUSHDOWN), ("H-07", PUSHDOWN)];
 
 const PUSHDOWN: &str = "pruning by coordinates: 10^12 rows";
 const PRUNING: &str = "pruning by coordinates: a damaged chunk outside the selection must not matter";

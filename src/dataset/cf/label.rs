@@ -159,8 +159,22 @@ mod tests {
     #[test]
     fn what_is_no_date() {
         for text in [
-            "", "abc", "20000101", "2000-", "2000-060", "2000-01-", "2000-01-01-12", "2000-01-01T", "2000 12", "2000-01-01x",
-            "2000-01-01T25", "2000-01-01T12:00 CET", "+1-1-1", "٢٠٠٠", "-", "99999",
+            "",
+            "abc",
+            "20000101",
+            "2000-",
+            "2000-060",
+            "2000-01-",
+            "2000-01-01-12",
+            "2000-01-01T",
+            "2000 12",
+            "2000-01-01x",
+            "2000-01-01T25",
+            "2000-01-01T12:00 CET",
+            "+1-1-1",
+            "٢٠٠٠",
+            "-",
+            "99999",
         ] {
             assert_eq!(Written::parse(text), None, "{text}");
         }
@@ -189,7 +203,10 @@ mod tests {
         assert_eq!(label("2300-01-01").timestamp(TimeUnit::Nanosecond), None);
         assert_eq!(label("1969-12-31T23:59:59.5").timestamp(TimeUnit::Second), None);
         assert_eq!(label("1969-12-31T23:59:59.5").timestamp(TimeUnit::Millisecond), Some(-500));
-        assert_eq!(Label { date: Date { year: 2000, month: 2, day: 30 }, nanoseconds: 0 }.timestamp(TimeUnit::Second), None);
+        assert_eq!(
+            Label { date: Date { year: 2000, month: 2, day: 30 }, nanoseconds: 0 }.timestamp(TimeUnit::Second),
+            None
+        );
         for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond] {
             for value in [i64::MIN, -1, 0, 1, i64::MAX] {
                 assert_eq!(Label::of_timestamp(value, unit).and_then(|l| l.timestamp(unit)), Some(value), "{unit:?}");

@@ -228,7 +228,10 @@ mod tests {
         assert_eq!(weekday("1582-10-15", Calendar::Standard), Some(5));
         assert!(!Part::DayOfWeek.exists_in(Calendar::NoLeap));
         let noon = label("2000-01-01T13:14:15.9", Calendar::NoLeap);
-        assert_eq!([Part::Hour, Part::Minute, Part::Second].map(|p| p.of(noon, Calendar::NoLeap)), [13, 14, 15].map(Some));
+        assert_eq!(
+            [Part::Hour, Part::Minute, Part::Second].map(|p| p.of(noon, Calendar::NoLeap)),
+            [13, 14, 15].map(Some)
+        );
         assert_eq!([12, 1, 3, 6, 11].map(season), ["DJF", "DJF", "MAM", "JJA", "SON"]);
     }
 
@@ -265,6 +268,9 @@ mod tests {
             let begin = stride.bin(label(text, calendar), label(origin, calendar), calendar);
             assert_eq!(begin.map(Label::text).as_deref(), Some(expected), "{stride:?} {text}");
         }
-        assert_eq!(Stride::Months(0).bin(label("2000", Calendar::NoLeap), label("2000", Calendar::NoLeap), Calendar::NoLeap), None);
+        assert_eq!(
+            Stride::Months(0).bin(label("2000", Calendar::NoLeap), label("2000", Calendar::NoLeap), Calendar::NoLeap),
+            None
+        );
     }
 }

@@ -11,9 +11,7 @@ use arrow::compute::kernels::cast_utils::IntervalUnit;
 use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::logical_expr::expr::{ScalarFunction, WindowFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{
-    BinaryExpr, Expr, Operator, ScalarUDF, WindowFrameBound, WindowFrameUnits, lit,
-};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, ScalarUDF, WindowFrameBound, WindowFrameUnits, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::date_literals;
@@ -30,7 +28,8 @@ use crate::table::labels::holds_labels;
 pub(super) fn replace(call: &ScalarFunction, scope: &Scope) -> Result<Option<Expr>> {
     let name = call.name();
     let at = usize::from(name != "to_unixtime");
-    let known = matches!(name, "cf_part" | "cf_trunc" | "cf_bin" | "date_part" | "date_trunc" | "date_bin" | "to_unixtime");
+    let known =
+        matches!(name, "cf_part" | "cf_trunc" | "cf_bin" | "date_part" | "date_trunc" | "date_bin" | "to_unixtime");
     let Some(argument) = call.args.get(at).filter(|_| known) else { return Ok(None) };
     let Some(time) = scope.time(argument) else { return Ok(None) };
     let gregorian = time.calendar.is_gregorian() && time.mixed_with.is_none();
@@ -153,7 +152,9 @@ fn no_arithmetic(argument: &Expr, time: &Time) -> DataFusionError {
 /// # Errors
 /// Such a sum or difference.
 pub(super) fn check_arithmetic(expr: &Expr, scope: &Scope) -> Result<()> {
-    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus, right }) = expr else { return Ok(()) };
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus, right }) = expr else {
+        return Ok(());
+    };
     check_operands(left, right, scope)
 }
 

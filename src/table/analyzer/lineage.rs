@@ -26,7 +26,8 @@ pub(super) enum Origin<'a> {
 
 /// The origin of `column` among the outputs of `inputs`; `None` where they have no such column.
 pub(super) fn origin<'a>(column: &Column, inputs: &'a [LogicalPlan]) -> Option<Origin<'a>> {
-    let found = |(side, plan): (usize, &'a LogicalPlan)| Some((side, plan, plan.schema().maybe_index_of_column(column)?));
+    let found =
+        |(side, plan): (usize, &'a LogicalPlan)| Some((side, plan, plan.schema().maybe_index_of_column(column)?));
     let (side, plan, index) = inputs.iter().enumerate().find_map(found)?;
     Some(origin_at(index, plan, vec![side]))
 }
@@ -90,7 +91,9 @@ fn step(index: usize, plan: &LogicalPlan) -> Step<'_> {
             None => Step::Same(index, &w.input),
             Some(i) => w.window_expr.get(i).map_or(Step::Other, |e| Step::Made(e, &w.input)),
         },
-        LogicalPlan::Aggregate(aggregate) => aggregated(index, aggregate).map_or(Step::Other, |e| Step::Made(e, &aggregate.input)),
+        LogicalPlan::Aggregate(aggregate) => {
+            aggregated(index, aggregate).map_or(Step::Other, |e| Step::Made(e, &aggregate.input))
+        }
         LogicalPlan::Join(join) => joined(index, join),
         LogicalPlan::TableScan(scan) => Step::Table(scan),
         LogicalPlan::Union(union) => Step::Union(union.inputs.iter().map(AsRef::as_ref).collect()),

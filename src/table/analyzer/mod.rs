@@ -49,7 +49,8 @@ pub(super) fn install(state: &mut SessionState) -> Result<()> {
     }
     // Rules cannot be put first into a state that exists. A new one keeps everything but its id, a setting, and prepared statements.
     let create = state.config().options().catalog.create_default_catalog_and_schema;
-    let mut builder = SessionStateBuilder::new_from_existing(state.clone()).with_session_id(state.session_id().to_owned());
+    let mut builder =
+        SessionStateBuilder::new_from_existing(state.clone()).with_session_id(state.session_id().to_owned());
     if let Some(analyzer) = builder.analyzer() {
         analyzer.rules.insert(0, Arc::new(ZarrAnalyzer));
     }
@@ -84,7 +85,8 @@ impl AnalyzerRule for ZarrAnalyzer {
 fn reads_zarr(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
-        found = matches!(node, LogicalPlan::TableScan(scan) if scan.source.schema().fields().iter().any(|f| is_zarr(f)));
+        found =
+            matches!(node, LogicalPlan::TableScan(scan) if scan.source.schema().fields().iter().any(|f| is_zarr(f)));
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
@@ -118,8 +120,9 @@ fn rewrite_node(node: LogicalPlan, config: ZarrConfig) -> Result<Transformed<Log
 
 /// Rewrite an expression under the name that it has.
 fn rewrite_named(expr: Expr, scope: &Scope, names: Option<&NamePreserver>) -> Result<Transformed<Expr>> {
-    if matches!(expr, Expr::GroupingSet(_)) {
-        // The names are those of the expressions in it.
+    let is_grouping = matches!(&expr, Expr::AggregateFunction(call) if call.func.name() == "grouping");
+    if is_grouping || matches!(expr, Expr::GroupingSet(_)) {
+        // The names are those of the expressions in it, and `grouping` finds its key among them by expression and name.
         return expr.map_children(|e| rewrite_named(e, scope, names));
     }
     let name = names.map(|n| n.save(&expr));

@@ -15,7 +15,8 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::datasource::DefaultTableSource;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TableScan, TypeSignature, Volatility, lit,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TableScan, TypeSignature, Volatility,
+    lit,
 };
 
 use super::axis::{self, Nearest};
@@ -89,7 +90,9 @@ pub(super) fn replace(call: &ScalarFunction, scope: &Scope) -> Result<Expr> {
 }
 
 fn form() -> DataFusionError {
-    DataFusionError::Plan("write nearest(lat, 40.1), or nearest(lat, 40.1, 0.5) for nothing further away than 0.5".into())
+    DataFusionError::Plan(
+        "write nearest(lat, 40.1), or nearest(lat, 40.1, 0.5) for nothing further away than 0.5".into(),
+    )
 }
 
 /// The Zarr table that `column` comes from, its position there, and the way to the scan.
@@ -204,7 +207,8 @@ impl<'a> Axis<'a> {
     where
         T: Copy + PartialOrd + std::ops::Sub<Output = T> + axis::Remainder,
     {
-        let Nearest::Value { index, distance, outside, range: (low, high) } = axis::nearest(values, target, period) else {
+        let Nearest::Value { index, distance, outside, range: (low, high) } = axis::nearest(values, target, period)
+        else {
             return Ok(None);
         };
         let near = within.is_some_and(|w| distance <= w);
@@ -309,7 +313,11 @@ impl<'a> Axis<'a> {
 /// Those of 0, 1, 2, … up to `length` that can be nearest to a number, and both ends: an axis without a coordinate may be of any length.
 fn indices(length: u64, target: Option<Number>) -> Int64Array {
     let Some(last) = length.checked_sub(1) else { return Int64Array::from_iter_values([]) };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is then beyond the axis")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates, and is then beyond the axis"
+    )]
     let floor = (target.map_or(0.0, Number::as_f64).floor() as u64).min(last);
     let mut indices = vec![0, 1, floor, floor.saturating_add(1), last.saturating_sub(1), last];
     indices.retain(|i| *i <= last);
@@ -327,7 +335,8 @@ fn article(role: &str) -> String {
 pub(super) fn is_longitude(field: &Field) -> bool {
     let attribute = |key: &str| field.metadata().get(key).map(String::as_str).unwrap_or_default();
     let units = attribute("units").to_ascii_lowercase();
-    let east = matches!(units.as_str(), "degrees_east" | "degree_east" | "degrees_e" | "degree_e" | "degreese" | "degreee");
+    let east =
+        matches!(units.as_str(), "degrees_east" | "degree_east" | "degrees_e" | "degree_e" | "degreese" | "degreee");
     east || (attribute("standard_name") == "longitude" && !units.starts_with("rad"))
 }
 
@@ -378,6 +387,8 @@ fn is_null(expr: &Expr) -> bool {
 /// A literal as people wrote it.
 pub(super) fn shown(expr: &Expr) -> String {
     match expr {
+        // Large and small numbers in scientific notation.
+        Expr::Literal(ScalarValue::Float64(Some(value)), _) => format!("{value:?}"),
         Expr::Literal(value, _) => match value.try_as_str() {
             Some(Some(text)) => format!("'{text}'"),
             _ => value.to_string(),

@@ -151,11 +151,16 @@ impl Positions {
 
     /// How many cells of the flat array neighbours along each dimension are apart.
     fn strides(&self) -> Vec<usize> {
-        let mut strides: Vec<usize> = self.shape.iter().rev().scan(1_usize, |step, n| {
-            let own = *step;
-            *step = own.saturating_mul(*n);
-            Some(own)
-        }).collect();
+        let mut strides: Vec<usize> = self
+            .shape
+            .iter()
+            .rev()
+            .scan(1_usize, |step, n| {
+                let own = *step;
+                *step = own.saturating_mul(*n);
+                Some(own)
+            })
+            .collect();
         strides.reverse();
         strides
     }
@@ -201,7 +206,8 @@ fn is_at(grid: &GridReader, axis: usize, index: usize, path: &[usize], scope: &S
     for (input, side) in scope.inputs.iter().zip(0..) {
         for (qualifier, field) in input.schema().iter() {
             let column = Column::from((qualifier, field));
-            let Some(Origin::Table { index: source, path: own, .. }) = origin(&column, std::slice::from_ref(input)) else {
+            let Some(Origin::Table { index: source, path: own, .. }) = origin(&column, std::slice::from_ref(input))
+            else {
                 continue;
             };
             // A lone input counts as the first.

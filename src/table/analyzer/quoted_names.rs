@@ -41,7 +41,9 @@ fn check_number(expr: &Expr, input: &LogicalPlan) -> Result<()> {
 fn check_argument(expr: &Expr, node: &LogicalPlan) -> Result<TreeNodeRecursion> {
     let args = match expr {
         Expr::AggregateFunction(call) => &call.params.args,
-        Expr::WindowFunction(call) if matches!(call.fun, WindowFunctionDefinition::AggregateUDF(_)) => &call.params.args,
+        Expr::WindowFunction(call) if matches!(call.fun, WindowFunctionDefinition::AggregateUDF(_)) => {
+            &call.params.args
+        }
         _ => return Ok(TreeNodeRecursion::Continue),
     };
     let Some(Expr::Literal(ScalarValue::Utf8(Some(text)), _)) = args.first() else {

@@ -79,7 +79,7 @@ impl ScalarUDFImpl for CfPart {
         let number = |label: Label| part.of(label, calendar).ok_or_else(|| no_date(&label.text(), calendar));
         let numbers = labels::map(&time.array, calendar, number)?;
         let parts: ArrayRef = if part == Part::Season {
-            Arc::new(StringArray::from_iter(numbers.into_iter().map(|m| m.map(season))))
+            Arc::new(numbers.into_iter().map(|m| m.map(season)).collect::<StringArray>())
         } else {
             Arc::new(Int32Array::from(numbers))
         };

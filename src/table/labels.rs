@@ -58,7 +58,7 @@ pub(super) fn of_scalar(value: &ScalarValue, calendar: Calendar) -> Result<Optio
 /// A date that a timestamp cannot hold.
 pub(super) fn array(labels: Vec<Option<Label>>, data_type: &DataType) -> Result<ArrayRef> {
     let DataType::Timestamp(unit, _) = data_type else {
-        let texts = StringViewArray::from_iter(labels.into_iter().map(|l| l.map(Label::text)));
+        let texts: StringViewArray = labels.into_iter().map(|l| l.map(Label::text)).collect();
         return Ok(cast(&texts, data_type)?);
     };
     let unit = unit_of(*unit);

@@ -35,8 +35,8 @@ where
         if best.is_none_or(|(_, v, d)| distance < d || (distance == d && value > v)) {
             best = Some((index, value, distance));
         }
-        low = Some(low.map_or(Edge::new(index, value), |e| e.with(index, value, |a, b| a < b)));
-        high = Some(high.map_or(Edge::new(index, value), |e| e.with(index, value, |a, b| a > b)));
+        low = Some(low.map_or_else(|| Edge::new(index, value), |e| e.with(index, value, |a, b| a < b)));
+        high = Some(high.map_or_else(|| Edge::new(index, value), |e| e.with(index, value, |a, b| a > b)));
     }
     let (Some((index, _, distance)), Some(low), Some(high)) = (best, low, high) else { return Nearest::Nothing };
     let outside = is_outside(&low, &high, target, period);

@@ -20,11 +20,7 @@ use crate::table::labels::{holds_labels, unit_of};
 /// # Errors
 /// A date that the column's calendar lacks.
 pub(super) fn rewrite(expr: Expr, scope: &Scope) -> Result<Transformed<Expr>> {
-    map_operands(
-        expr,
-        |e| scope.time(e).filter(|t| holds_labels(&t.data_type)),
-        |time, column, operand| first_instant(time, column, operand),
-    )
+    map_operands(expr, |e| scope.time(e).filter(|t| holds_labels(&t.data_type)), first_instant)
 }
 
 /// The literal `operand` as a value of the times of `column`; `None` where it is no literal of a date, or has no such value.

@@ -1,4 +1,4 @@
-//! Comparisons of Float32 columns with literals are made in Float32, as numpy, xarray and DuckDB make them.
+//! Comparisons of Float32 columns with literals are made in Float32, as numpy, xarray and `DuckDB` make them.
 //!
 //! 40.1 as a double is no Float32, so that `lat = 40.1` in doubles finds nothing on a Float32 axis that prints 40.1.
 //! `SET zarr.float32_literals = false` restores `DataFusion`'s rule.

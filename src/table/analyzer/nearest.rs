@@ -161,12 +161,11 @@ impl<'a> Axis<'a> {
                 article(reader.role.name())
             )));
         }
-        let values = match values_of(reader)? {
-            Some(values) => values,
-            None => {
-                let length = reader.axes.first().and_then(|a| grid.sizes.get(*a)).copied().unwrap_or(0);
-                Arc::new(indices(length, number(value)))
-            }
+        let values = if let Some(values) = values_of(reader)? {
+            values
+        } else {
+            let length = reader.axes.first().and_then(|a| grid.sizes.get(*a)).copied().unwrap_or(0);
+            Arc::new(indices(length, number(value)))
         };
         Ok(Self { name, field, values })
     }

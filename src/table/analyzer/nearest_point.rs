@@ -47,18 +47,17 @@ pub(super) fn replace(call: &ScalarFunction, scope: &Scope) -> Result<Expr> {
             "nearest_point takes two coordinates of the same dimensions, and `{lat}` and `{lon}` are none; `nearest` takes one dimension coordinate at a time"
         )));
     };
-    let Some((cell, distance)) = positions.nearest(point) else { return Ok(lit(false)) };
-    if positions.step(cell).is_some_and(|step| distance > step) {
+    let Some((nearest, distance)) = positions.nearest(point) else { return Ok(lit(false)) };
+    if positions.step(nearest).is_some_and(|step| distance > step) {
         let (south, north) = positions.latitudes();
         return Err(DataFusionError::Plan(format!(
-            "{}, {} is more than one step outside of the grid of `{lat}` and `{lon}`, whose cells lie from {south:.2} to {north:.2} degrees north; \
+            "{} is more than one step outside of the grid of `{lat}` and `{lon}`, whose cells lie from {south:.2} to {north:.2} degrees north; \
              the nearest is {:.2} degrees away",
-            shown(&values[0]),
-            shown(&values[1]),
+            values.iter().map(shown).collect::<Vec<_>>().join(", "),
             distance.to_degrees()
         )));
     }
-    let comparisons = positions.indices(cell).map(|(axis, index)| is_at(grid, axis, index, &path, scope));
+    let comparisons = positions.indices(nearest).map(|(axis, index)| is_at(grid, axis, index, &path, scope));
     comparisons.reduce(|all, one| Ok(all?.and(one?))).unwrap_or_else(|| Ok(lit(true)))
 }
 
@@ -225,8 +224,8 @@ fn is_at(grid: &GridReader, axis: usize, index: usize, path: &[usize], scope: &S
     )))
 }
 
-fn is_along(role: Role, axes: &[usize], axis: usize) -> bool {
-    matches!(role, Role::Dimension | Role::Index) && *axes == [axis]
+fn is_along(role: Role, axes: &[usize], dimension: usize) -> bool {
+    matches!(role, Role::Dimension | Role::Index) && *axes == [dimension]
 }
 
 /// The value of column `source` at `index` of a dimension, where no other place along the dimension has the same.

@@ -139,7 +139,7 @@ pub struct ZarrConfig {
     /// `zarr.pruning`: evaluate filters in the scan, read only the chunks that they need, and answer from coordinates alone where that is
     /// possible. Default true.
     pub pruning: bool,
-    /// `zarr.float32_literals`: compare Float32 columns with literals in Float32, as numpy and DuckDB do. Default true.
+    /// `zarr.float32_literals`: compare Float32 columns with literals in Float32, as numpy and `DuckDB` do. Default true.
     pub float32_literals: bool,
 }
 
@@ -222,13 +222,11 @@ fn tristate(value: &str, bad: impl Fn() -> Error) -> Result<Option<bool>> {
 }
 
 fn unknown(key: &str, known: &[&str]) -> String {
-    match nearest(key, known.iter().copied()) {
-        Some(near) => format!("there is no such option, did you mean `{near}`?"),
-        None => {
-            let known: Vec<String> = known.iter().map(|k| format!("`{k}`")).collect();
-            format!("there is no such option; there are {}", known.join(", "))
-        }
+    if let Some(near) = nearest(key, known.iter().copied()) {
+        return format!("there is no such option, did you mean `{near}`?");
     }
+    let known: Vec<String> = known.iter().map(|k| format!("`{k}`")).collect();
+    format!("there is no such option; there are {}", known.join(", "))
 }
 
 /// The name that is so near to `word` that it may be a slip of the pen.

@@ -281,6 +281,33 @@ impl ColumnReader {
         let strides = super::cells::strides(&lengths).into_iter().map(|s| s as u64).collect();
         Ok(Values { array: Some(values), axes: self.axes.clone(), strides, whole: false })
     }
+
+    /// All its values, C order, where they are in memory.
+    pub(crate) fn kept(&self) -> Option<ArrayRef> {
+        match &self.source {
+            ColumnSource::Index => None,
+            ColumnSource::Array(array) => array.kept.get().cloned(),
+        }
+    }
+
+    /// All its values, C order, and kept like those that a query reads; `None` where each position is its own value.
+    ///
+    /// It waits for no other task that may be reading the same values, so that a thread may block on it.
+    ///
+    /// # Errors
+    /// As [`Self::values`].
+    pub(crate) async fn whole(&self) -> Result<Option<ArrayRef>> {
+        let ColumnSource::Array(array) = &self.source else { return Ok(None) };
+        if let Some(values) = array.kept.get() {
+            return Ok(Some(Arc::clone(values)));
+        }
+        let values = array.load(&mut ReadContext::default()).await.map_err(|e| array.error(e))?;
+        if array.is_kept() && self.role != Role::Data {
+            // Whoever was first has kept the same values.
+            drop(array.kept.set(Arc::clone(&values)));
+        }
+        Ok(Some(values))
+    }
 }
 
 fn to_usize(n: u64) -> usize {

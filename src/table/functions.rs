@@ -91,7 +91,7 @@ fn arguments(function: &str, exprs: &[Expr]) -> Result<(String, ZarrOptions)> {
 }
 
 /// Wait for `work` on a thread and a runtime of its own: planning is not async, and may run in a runtime of any kind.
-fn wait_for<T: Send, E: Send>(work: impl Future<Output = Result<T, E>> + Send) -> Result<T>
+pub(super) fn wait_for<T: Send, E: Send>(work: impl Future<Output = Result<T, E>> + Send) -> Result<T>
 where
     DataFusionError: From<E>,
 {

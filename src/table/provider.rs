@@ -123,6 +123,11 @@ impl ZarrTable {
         Absent { schema: self.schema(), unreadable: self.grid.left_out.clone(), dataset: Arc::clone(&self.dataset) }
     }
 
+    /// Its columns, ready to be read.
+    pub(super) fn grid(&self) -> &GridReader {
+        &self.grid
+    }
+
     /// The same with the statement that made the table.
     pub(super) fn with_definition(mut self, definition: Option<String>) -> Self {
         self.definition = definition;

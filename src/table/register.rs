@@ -6,6 +6,7 @@ use datafusion::common::Result;
 use datafusion::common::config::OptimizerOptions;
 use datafusion::prelude::SessionContext;
 
+use super::analyzer;
 use super::catalog::ZarrCatalogList;
 use super::explain::Opened;
 use super::factory::ZarrTableFactory;
@@ -19,7 +20,12 @@ const MAX_JOIN_KEY_BYTES: usize = 16 << 20;
 
 /// Make `ctx` read Zarr: `CREATE EXTERNAL TABLE … STORED AS ZARR`, `FROM 'store.zarr'`, `read_zarr(…)` and `zarr_metadata(…)`.
 ///
-/// It may be called before or after [`SessionContext::enable_url_table`], and twice.
+/// An analyzer rule, before all others, makes queries over Zarr tables mean what they say: Float32 columns are compared with literals in Float32,
+/// dates are those of the column's calendar, and `nearest(lat, 40.1)` finds the nearest value. Its functions are `nearest`, `nearest_point`,
+/// `cf_part`, `cf_trunc` and `cf_bin`.
+///
+/// It may be called before or after [`SessionContext::enable_url_table`], and twice. Statements that the session has prepared (`PREPARE`) before the
+/// first call are forgotten; all else stays.
 ///
 /// ```
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -40,10 +46,11 @@ const MAX_JOIN_KEY_BYTES: usize = 16 << 20;
 /// ```
 ///
 /// # Errors
-/// None now; a later version may refuse a session that it cannot extend.
+/// A session that takes no more functions.
 pub fn register_zarr(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();
+    analyzer::install(&mut state)?;
     let opened = state.config().get_extension::<Opened>().unwrap_or_default();
     state.config_mut().set_extension(Arc::clone(&opened));
     if state.config().options().extensions.get::<ZarrConfig>().is_none() {

@@ -19,58 +19,8 @@ use tokio::runtime::Builder;
 use crate::cell::{Cell, Row, rows};
 use crate::fixtures;
 
-/// Cases that cannot pass yet, and why. One that passes must be taken off the list: the test says so.
-const WAITING: &[(&str, &str)] = &[
-    ("F01-19", NEAREST),
-    ("B42-09", NEAREST),
-    ("D-near1", NEAREST),
-    ("D-near2", NEAREST),
-    ("D-near3", NEAREST),
-    ("D-near4", NEAREST),
-    ("D-near5", NEAREST),
-    ("D-near8", NEAREST),
-    ("D-near9", NEAREST),
-    ("D-near10", NEAREST),
-    ("D-near11", NEAREST),
-    ("B41-01", FLOAT32_LITERALS),
-    ("B41-02", FLOAT32_LITERALS),
-    ("B41-04", FLOAT32_LITERALS),
-    ("B41-05", FLOAT32_LITERALS),
-    ("B41-06", FLOAT32_LITERALS),
-    ("B41-08", FLOAT32_LITERALS),
-    ("B04-09", LITERALS),
-    ("B04-10", LITERALS),
-    ("B04-11", LITERALS),
-    ("B04-12", LITERALS),
-    ("D-literal1", LITERALS),
-    ("D-literal2", LITERALS),
-    ("D-literal3", LITERALS),
-    ("B04-04", CF_PART),
-    ("B04-13", CALENDARS),
-    ("B04-14", CALENDARS),
-    ("B04-15", CALENDARS),
-    ("B04-16", CALENDARS),
-    ("B04-17", CALENDARS),
-    ("B04-18", CALENDARS),
-    ("B04-19", CALENDARS),
-    ("B02-05", DATE_BIN),
-    ("D-names2", NAMES),
-    ("D-names3", NAMES),
-];
-
-const NEAREST: &str = "the functions `nearest` and `nearest_point`";
-const FLOAT32_LITERALS: &str = "comparisons of Float32 columns with literals in Float32";
-const LITERALS: &str = "partial dates, and dates that Gregorian lacks, as literals";
-const CF_PART: &str = "the function `cf_part`";
-const CALENDARS: &str = "date functions and differences on columns of other calendars";
-const NAMES: &str = "hints at names that must be quoted";
-const DATE_BIN: &str = "date_bin beyond 2262, where DataFusion's own gives NULL";
-
 /// A case may take so long.
 const LIMIT: Duration = Duration::from_mins(1);
-/// And one that waits for something; some of those scan 10^12 rows for now.
-const LIMIT_WAITING: Duration = Duration::from_secs(5);
-
 /// One line of `cases.jsonl`.
 struct Case {
     id: String,
@@ -334,30 +284,25 @@ fn cases() -> Vec<Case> {
     text.lines().map(Case::parse).collect()
 }
 
-fn waiting(id: &str) -> Option<&'static str> {
-    WAITING.iter().find(|(w, _)| *w == id).map(|(_, reason)| *reason)
-}
-
 /// Run one case; what is wrong with it, if anything is.
 ///
 /// It runs on threads of its own, so that one that cannot be cancelled is left behind.
 fn outcome(case: &Arc<Case>, config: SessionConfig) -> Result<(), String> {
-    let limit = if waiting(&case.id).is_some() { LIMIT_WAITING } else { LIMIT };
     let running = Arc::clone(case);
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let ended = runtime.block_on(async {
             let task = SpawnedTask::spawn(async move { running.answer(config).await });
-            tokio::time::timeout(limit, task.join()).await
+            tokio::time::timeout(LIMIT, task.join()).await
         });
         // Nobody listens any more after the time below.
         let _ = sender.send(ended);
         runtime.shutdown_background();
     });
-    match receiver.recv_timeout(limit * 2) {
-        Err(_) => Err(format!("no answer within {limit:?}, nor can it be cancelled")),
-        Ok(Err(_)) => Err(format!("no answer within {limit:?}")),
+    match receiver.recv_timeout(LIMIT * 2) {
+        Err(_) => Err(format!("no answer within {LIMIT:?}, nor can it be cancelled")),
+        Ok(Err(_)) => Err(format!("no answer within {LIMIT:?}")),
         Ok(Ok(Err(e))) => Err(format!("panicked: {e}")),
         Ok(Ok(Ok(answer))) => case.check(answer),
     }
@@ -367,13 +312,11 @@ fn outcome(case: &Arc<Case>, config: SessionConfig) -> Result<(), String> {
 fn run(config: &SessionConfig, without: &[&str]) {
     let only = std::env::var("ZARR_CASES").unwrap_or_default();
     let config = config.clone().with_information_schema(true);
-    let mut chosen: Vec<Arc<Case>> = cases()
+    let chosen: Vec<Arc<Case>> = cases()
         .into_iter()
         .filter(|c| c.id.starts_with(&only) && !without.contains(&c.id.as_str()))
         .map(Arc::new)
         .collect();
-    // Those that may have to be left behind come last.
-    chosen.sort_by_key(|c| waiting(&c.id).is_some());
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -388,13 +331,9 @@ fn run(config: &SessionConfig, without: &[&str]) {
     });
     let (mut passed, mut failures) = (0, Vec::new());
     for (case, outcome) in outcomes.into_inner().unwrap() {
-        match (outcome, waiting(&case.id)) {
-            (Ok(()), None) => passed += 1,
-            (Err(_), Some(_)) => {}
-            (Ok(()), Some(reason)) => {
-                failures.push(format!("{}: passes and is on the list WAITING ({reason}): take it off", case.id));
-            }
-            (Err(e), None) => failures.push(format!("{}: {e}\n    {}", case.id, case.sql)),
+        match outcome {
+            Ok(()) => passed += 1,
+            Err(e) => failures.push(format!("{}: {e}\n    {}", case.id, case.sql)),
         }
     }
     eprintln!("{passed} cases passed, {} failed", failures.len());
@@ -413,7 +352,7 @@ fn all_cases_through_the_command() {
     let differ = |c: &Case, answer: Result<Answer, String>| c.check(answer).err().map(|e| format!("{}: {e}", c.id));
     // As text, a Float32 has as many digits as tell it from others of its type.
     let as_text = |c: Case| Case { rel_tol: c.rel_tol.max(1e-7), ..c };
-    let cases: Vec<Case> = cases().into_iter().filter(|c| waiting(&c.id).is_none()).map(as_text).collect();
+    let cases: Vec<Case> = cases().into_iter().map(as_text).collect();
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -437,11 +376,8 @@ fn all_cases_in_small_pieces() {
 }
 
 #[test]
-fn waiting_cases_exist() {
+fn ids_are_unique() {
     let cases = cases();
     let ids: HashSet<&str> = cases.iter().map(|c| c.id.as_str()).collect();
-    assert_eq!(ids.len(), cases.len(), "ids are unique");
-    for (id, _) in WAITING {
-        assert!(ids.contains(id), "{id} is on the list WAITING and is no case");
-    }
+    assert_eq!(ids.len(), cases.len());
 }

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod allocation;
+mod analyzer;
 mod cases;
 mod cell;
 #[cfg(feature = "cli")]

@@ -164,6 +164,36 @@ impl Calendar {
         }
     }
 
+    /// Months from the beginning of year 0 to the month of `date`, without a gap at the beginning of our era.
+    #[must_use]
+    pub(crate) fn month_number(self, date: Date) -> i64 {
+        self.counted_year(date.year).saturating_mul(12).saturating_add(i64::from(date.month) - 1)
+    }
+
+    /// The `day` of the month with this number, or the last one of a month that is too short: the inverse of [`Self::month_number`].
+    ///
+    /// `None` where the year is beyond ±50 000 000 000 000.
+    #[must_use]
+    pub(crate) fn date_in_month(self, month_number: i64, day: u32) -> Option<Date> {
+        let counted = month_number.div_euclid(12);
+        let year = if counted <= 0 && !self.has_year_zero() { counted - 1 } else { counted };
+        let month = u32::try_from(month_number.rem_euclid(12)).ok()? + 1;
+        let date = Date { year, month, day: day.min(self.days_in_month(year, month)) };
+        (-MAX_YEAR..=MAX_YEAR).contains(&year).then_some(date)
+    }
+
+    /// Whether every seventh of its days falls on the same day of the week, as history counts them.
+    #[must_use]
+    pub(crate) fn has_weeks(self) -> bool {
+        matches!(self, Self::Standard | Self::ProlepticGregorian | Self::Julian)
+    }
+
+    /// Whether its dates are those of the proleptic Gregorian calendar, from 1582-10-15 on.
+    #[must_use]
+    pub(crate) fn is_gregorian(self) -> bool {
+        matches!(self, Self::Standard | Self::ProlepticGregorian)
+    }
+
     /// The calendar that rules before (`gregorian` = `false`) or after the reform of 1582: another one only for [`Self::Standard`].
     fn rule(self, gregorian: bool) -> Self {
         match self {

@@ -14,10 +14,10 @@
 
 use super::calendar::{Calendar, Date, FIRST_GREGORIAN_DAY};
 
-const SECOND: i64 = 1_000_000_000;
-const MINUTE: i64 = 60 * SECOND;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
+pub(super) const SECOND: i64 = 1_000_000_000;
+pub(super) const MINUTE: i64 = 60 * SECOND;
+pub(super) const HOUR: i64 = 60 * MINUTE;
+pub(super) const DAY: i64 = 24 * HOUR;
 
 /// Unit of a timestamp column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum TimeUnit {
 
 impl TimeUnit {
     /// Length of one unit in nanoseconds.
-    fn nanoseconds(self) -> i64 {
+    pub(super) fn nanoseconds(self) -> i64 {
         match self {
             Self::Second => SECOND,
             Self::Millisecond => 1_000_000,
@@ -49,13 +49,13 @@ impl TimeUnit {
     }
 
     /// Nanoseconds as a count of units; `None` where it is not whole, or has no `i64`.
-    fn whole(self, nanoseconds: i128) -> Option<i64> {
+    pub(super) fn whole(self, nanoseconds: i128) -> Option<i64> {
         let unit = i128::from(self.nanoseconds());
         if nanoseconds % unit == 0 { i64::try_from(nanoseconds / unit).ok() } else { None }
     }
 
     /// An instant as day number and units since midnight; `None` where the day has no `i64`.
-    fn split(self, instant: i128) -> Option<(i64, i64)> {
+    pub(super) fn split(self, instant: i128) -> Option<(i64, i64)> {
         let per_day = i128::from(self.per_day());
         let day = i64::try_from(instant.div_euclid(per_day)).ok()?;
         Some((day, i64::try_from(instant.rem_euclid(per_day)).ok()?))
@@ -291,7 +291,7 @@ fn significand_and_exponent(value: f64) -> Option<(i64, i32)> {
 }
 
 /// Unit and reference of `<unit> since <reference>`, in any letter case.
-fn split_since(units: &str) -> Option<(&str, &str)> {
+pub(super) fn split_since(units: &str) -> Option<(&str, &str)> {
     const SINCE: &str = "since";
     let lower = units.to_ascii_lowercase();
     lower.match_indices(SINCE).find_map(|(at, _)| {
@@ -339,18 +339,18 @@ impl Reference {
 }
 
 /// What is left to read of a reference.
-struct Scanner<'a>(&'a str);
+pub(super) struct Scanner<'a>(pub(super) &'a str);
 
 impl<'a> Scanner<'a> {
     /// Whether the next character is this one; it is taken then.
-    fn eat(&mut self, expected: char) -> bool {
+    pub(super) fn eat(&mut self, expected: char) -> bool {
         let rest = self.0.strip_prefix(expected);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
     }
 
     /// The next digits, at least one.
-    fn digits(&mut self) -> Option<&'a str> {
+    pub(super) fn digits(&mut self) -> Option<&'a str> {
         let rest = self.0.trim_start_matches(|c: char| c.is_ascii_digit());
         let digits = self.0.strip_suffix(rest).filter(|digits| !digits.is_empty())?;
         self.0 = rest;
@@ -358,12 +358,12 @@ impl<'a> Scanner<'a> {
     }
 
     /// The digits after a separator.
-    fn after(&mut self, separator: char) -> Option<&'a str> {
+    pub(super) fn after(&mut self, separator: char) -> Option<&'a str> {
         if self.eat(separator) { self.digits() } else { None }
     }
 
     /// Nanoseconds of `hh`, `hh:mm`, `hh:mm:ss` or `hh:mm:ss.f` after blanks or `T`; 0 where no number follows those.
-    fn time_of_day(&mut self) -> Option<i64> {
+    pub(super) fn time_of_day(&mut self) -> Option<i64> {
         let start = self.0.trim_start_matches(|c: char| c == 'T' || c.is_whitespace());
         if !start.starts_with(|c: char| c.is_ascii_digit()) {
             return Some(0);
@@ -387,7 +387,7 @@ impl<'a> Scanner<'a> {
 }
 
 /// Offset of a zone from UTC in nanoseconds; 0 where there is none.
-fn parse_zone(text: &str) -> Option<i64> {
+pub(super) fn parse_zone(text: &str) -> Option<i64> {
     if ["", "Z", "UTC", "GMT"].iter().any(|utc| text.eq_ignore_ascii_case(utc)) {
         return Some(0);
     }
@@ -438,7 +438,7 @@ pub(crate) fn duration_from_float(value: f64, step: i64) -> Option<i64> {
 }
 
 /// ISO text of a date and the units since its midnight.
-fn iso_text(date: Date, time: i64, unit: TimeUnit) -> String {
+pub(super) fn iso_text(date: Date, time: i64, unit: TimeUnit) -> String {
     let nanoseconds = time * unit.nanoseconds();
     let (hours, minutes, seconds) = (nanoseconds / HOUR, nanoseconds / MINUTE % 60, nanoseconds / SECOND % 60);
     let mut text = format!("{date}T{hours:02}:{minutes:02}:{seconds:02}");

@@ -26,7 +26,9 @@ impl Layout {
         let count = |n: &u64, c: &u64| n.div_ceil(*c);
         while shape.iter().zip(&inner).map(|(n, c)| count(n, c)).product::<u64>() > 600 {
             let most = shape.iter().zip(&mut inner).max_by_key(|(n, c)| count(n, c));
-            most.into_iter().for_each(|(_, c)| *c *= 2);
+            if let Some((_, c)) = most {
+                *c *= 2;
+            }
         }
         let big = rng.bool();
         if format == 2 {

@@ -146,12 +146,19 @@ impl ArrayReader {
 
     /// The cells of `block`, whose dimensions are those of the array, laid out in C order of the dimensions `order`; so are the bits that it
     /// keeps, each for one cell, or for the characters of one text. Chunks without a wanted cell are not read: their cells are zero or empty.
+    /// `is_missing` is asked where that costs nothing.
     ///
     /// # Errors
     /// Failures of the store, chunks that cannot be decoded, and regions above 2 GiB.
-    pub(crate) async fn read(&self, block: &Block, order: &[usize], context: &mut ReadContext) -> Result<Region> {
+    pub(crate) async fn read(
+        &self,
+        block: &Block,
+        order: &[usize],
+        is_missing: Option<MissingTest>,
+        context: &mut ReadContext,
+    ) -> Result<Region> {
         let request = Request::new(self, block, order)?;
-        let mut assembly = Assembly::new(&request, self.element_size(), context);
+        let mut assembly = Assembly::new(&request, self.element_size(), is_missing, context);
         let wanted = |chunk: &Vec<u64>| block.kept.is_none() || request.wants(&request.part(&self.grid, chunk));
         let (chunks, unwanted): (Vec<_>, Vec<_>) = self.chunks_of(&block.indices).partition(wanted);
         for chunk in unwanted {
@@ -226,10 +233,10 @@ impl ArrayReader {
         context: &mut ReadContext,
     ) -> Result<()> {
         let part = request.part(&self.grid, chunk);
-        if let (true, Assembly::Fixed { out, .. }) = (part.is_whole_request, &mut *assembly) {
+        if let (true, Assembly::Fixed { out, missing, .. }) = (part.is_whole_request, &mut *assembly) {
             let raw = matches!(encoded, Encoded::Local) && self.chunk_codecs().is_raw();
             let found = if raw {
-                self.read_raw(chunk, out.bytes_mut(), context).await?
+                self.read_raw(chunk, out.bytes_mut(), missing, context).await?
             } else {
                 self.with_encoded(chunk, encoded, context, |encoded, scratch| {
                     self.chunk_codecs().decode(encoded, &part.shape, out.bytes_mut(), scratch)
@@ -323,13 +330,22 @@ impl ArrayReader {
     }
 
     /// Read a local chunk that needs no decoding; `false` where it was never written.
-    async fn read_raw(&self, chunk: &[u64], out: &mut [u8], context: &mut ReadContext) -> Result<bool> {
+    async fn read_raw(
+        &self,
+        chunk: &[u64],
+        out: &mut [u8],
+        missing: &mut Missing,
+        context: &mut ReadContext,
+    ) -> Result<bool> {
         let ReadContext { files, scratch, indices, counts, .. } = context;
         counts.chunks += 1;
         let Some(place) = self.place(chunk, indices, Some((&mut *files, scratch))).await? else { return Ok(false) };
         let path = self.local_path(&place.key)?;
-        match files.read_into(&place.key, &path, place.range, out)? {
+        let (mut any, test) = (false, missing.test);
+        let seen = |piece: &[u8]| any |= test.is_some_and(|test| test(piece));
+        match files.read_into(&place.key, &path, place.range, out, seen)? {
             RawRead::Done => {
+                missing.found = test.map(|_| any);
                 counts.requests += 1;
                 counts.bytes += out.len() as u64;
                 Ok(true)
@@ -556,11 +572,23 @@ fn source(held: &[(Range<u64>, IndexSet)], strides: &[usize]) -> Source {
     Source::Listed(held.iter().zip(strides).map(list).collect())
 }
 
+/// Whether elements, native-endian, have a missing value among them.
+pub(crate) type MissingTest = fn(&[u8]) -> bool;
+
+/// What is known about missing values.
+#[derive(Default)]
+struct Missing {
+    test: Option<MissingTest>,
+    /// Whether there are some, once all were tested.
+    found: Option<bool>,
+}
+
 /// The answer in the making.
 enum Assembly {
     Fixed {
         out: super::buffer::PooledBuffer,
         undefined: Option<Vec<u8>>,
+        missing: Missing,
         /// Bytes of an element.
         size: usize,
     },
@@ -569,11 +597,14 @@ enum Assembly {
 }
 
 impl Assembly {
-    fn new(request: &Request<'_>, size: Option<usize>, context: &ReadContext) -> Self {
+    fn new(request: &Request<'_>, size: Option<usize>, test: Option<MissingTest>, context: &ReadContext) -> Self {
         match size {
-            Some(size) => {
-                Self::Fixed { out: context.pool.take(request.cells.saturating_mul(size)), undefined: None, size }
-            }
+            Some(size) => Self::Fixed {
+                out: context.pool.take(request.cells.saturating_mul(size)),
+                undefined: None,
+                missing: Missing { test, found: None },
+                size,
+            },
             None => Self::Variable { chunks: Vec::new(), cells: vec![(usize::MAX, 0); request.cells] },
         }
     }
@@ -610,7 +641,7 @@ impl Assembly {
 
     /// The fill value for all cells of a part; cells of an array without one are undefined.
     fn fill(&mut self, part: &Part, array: &ArrayMetadata) {
-        let Self::Fixed { out, undefined, size } = self else { return };
+        let Self::Fixed { out, undefined, size, .. } = self else { return };
         match &array.fill_value {
             Some(element) if part.is_whole_request => fill(out.bytes_mut(), element),
             Some(element) => fill_box(&part.extents, out.bytes_mut(), &part.target, element),
@@ -624,7 +655,9 @@ impl Assembly {
 
     fn finish(self, array: &ArrayMetadata) -> Result<Region> {
         match self {
-            Self::Fixed { out, undefined, .. } => Ok(Region { cells: Cells::Fixed(out), undefined }),
+            Self::Fixed { out, undefined, missing, .. } => {
+                Ok(Region { cells: Cells::Fixed(out), undefined, has_missing: missing.found })
+            }
             Self::Variable { chunks, cells } => {
                 gather(&chunks, &cells, array.fill_value.as_deref()).map_err(|needed| Error::Limit {
                     array: array.path.clone(),
@@ -659,5 +692,6 @@ fn gather(chunks: &[Arc<Chunk>], cells: &[(usize, usize)], fill_value: Option<&[
         elements.offsets.push(elements.bytes.len());
         undefined.push(u8::from(element.is_none()));
     }
-    Ok(Region { cells: Cells::Variable(elements), undefined: undefined.contains(&1).then_some(undefined) })
+    let undefined = undefined.contains(&1).then_some(undefined);
+    Ok(Region { cells: Cells::Variable(elements), undefined, has_missing: None })
 }

@@ -19,6 +19,8 @@ pub(crate) struct Region {
     pub(crate) cells: Cells,
     /// One byte a cell, 1 where it was never written and the array has no fill value; `None` where there is no such cell.
     pub(crate) undefined: Option<Vec<u8>>,
+    /// Whether some cell has a missing value, where that was found out while reading.
+    pub(crate) has_missing: Option<bool>,
 }
 
 /// A box inside a C-ordered array: where its first element stands, its extents, and the distance of neighbours along each axis, in elements.

@@ -7,7 +7,7 @@ use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use tokio::sync::OnceCell;
 
 use super::array_reader::{ArrayReader, ReadContext};
-use super::values::{ValueError, to_arrow};
+use super::values::{ValueError, nan_test, to_arrow};
 use crate::dataset::cf::{Calendar, Encoding, Kind};
 use crate::dataset::{Column, Grid, LeftOut, Role, Source, Variable, field};
 use crate::error::{Error, Result};
@@ -374,7 +374,8 @@ impl EncodedArray {
                 (*a, *b) = (indices, range);
             }
         }
-        let mut region = self.reader.read(&own, &self.order, context).await.map_err(ReadError::Other)?;
+        let mut region =
+            self.reader.read(&own, &self.order, nan_test(&self.encoding), context).await.map_err(ReadError::Other)?;
         // The characters of a text are written or not written together.
         let elements = self.variable.trailing.as_ref().map_or(1, |r| to_usize(r.end - r.start)).max(1);
         if let Some(undefined) = region.undefined.as_mut().filter(|_| elements > 1) {

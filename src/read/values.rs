@@ -39,7 +39,7 @@ fn other(reason: impl Into<String>) -> ValueError {
 /// # Errors
 /// Times and durations that their type cannot hold.
 pub(crate) fn to_arrow(rows: usize, region: Region, encoding: &Encoding, pool: &Arc<BufferPool>) -> Result<ArrayRef> {
-    let Region { cells, undefined } = region;
+    let Region { cells, undefined, has_missing } = region;
     let undefined = undefined.as_deref();
     if encoding.stored == DataType::FixedBytes(0) {
         return Ok(text(std::iter::repeat_n("", rows), &encoding.missing, undefined));
@@ -67,7 +67,27 @@ pub(crate) fn to_arrow(rows: usize, region: Region, encoding: &Encoding, pool: &
             })?;
             Ok(timestamps(values, crate::dataset::cf::arrow_unit(*target), nulls))
         }
+        Kind::Number { widen: false } if has_missing == Some(false) => match &encoding.stored {
+            DataType::Float32 => Ok(primitive::<Float32Type>(cells, nulls(undefined))),
+            _ => Ok(primitive::<Float64Type>(cells, nulls(undefined))),
+        },
         _ => numbers(cells, encoding, undefined, pool),
+    }
+}
+
+/// Finds a missing value among stored elements, where NaN alone is one.
+pub(crate) fn nan_test(encoding: &Encoding) -> Option<fn(&[u8]) -> bool> {
+    #[expect(clippy::eq_op, reason = "NaN alone differs from itself")]
+    fn any<T: Pod + PartialEq>(bytes: &[u8]) -> bool {
+        let elements: &[T] = bytemuck::try_cast_slice(bytes).unwrap_or_default();
+        elements.chunks(TILE).any(|tile| tile.iter().fold(false, |any, v| any | (v != v)))
+    }
+    let is_plain = matches!(encoding.kind, Kind::Number { widen: false });
+    let nan_alone = encoding.nan_is_missing && encoding.missing.floats.iter().all(|m| m.is_nan());
+    match (&encoding.stored, is_plain && nan_alone) {
+        (DataType::Float32, true) => Some(any::<f32>),
+        (DataType::Float64, true) => Some(any::<f64>),
+        _ => None,
     }
 }
 

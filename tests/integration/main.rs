@@ -11,6 +11,7 @@ mod equivalence;
 mod mutations;
 mod pushdown;
 mod real;
+mod sqllogic;
 mod surface;
 
 use std::path::PathBuf;

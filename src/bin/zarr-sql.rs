@@ -15,10 +15,11 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use datafusion::common::format::ExplainFormat;
 use datafusion::common::{DataFusionError, TableReference};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
-use datafusion_zarr::{Error, ZarrOptions, ZarrTable, explain_error, register_zarr};
+use datafusion_zarr::{Error, ZarrOptions, ZarrScanExec, ZarrTable, explain_error, register_zarr};
 
 use output::Format;
 
@@ -115,7 +116,7 @@ async fn run(arguments: &Arguments) -> Result<(), Stop> {
         let table = ZarrTable::open_with(store, &ZarrOptions::default(), &ctx.runtime_env()).await?;
         ctx.register_table(TableReference::bare(table_name(store)), Arc::new(table))?;
     }
-    let shell = Shell { ctx, format: arguments.format, timing: !arguments.quiet && io::stderr().is_terminal() };
+    let shell = Shell { ctx, format: arguments.format, quiet: arguments.quiet };
     for file in &arguments.file {
         let unreadable = |e| DataFusionError::Execution(format!("cannot read `{}`: {e}", file.display()));
         shell.run(&std::fs::read_to_string(file).map_err(unreadable)?).await?;
@@ -158,7 +159,7 @@ fn table_name(location: &str) -> String {
 struct Shell {
     ctx: SessionContext,
     format: Format,
-    timing: bool,
+    quiet: bool,
 }
 
 impl Shell {
@@ -188,13 +189,26 @@ impl Shell {
         let frame = self.ctx.execute_logical_plan(plan).await?;
         let config = self.ctx.copied_config();
         let options = (&config.options().format).try_into()?;
-        let rows = output::print(self.format, frame.execute_stream().await?, &options).await?;
-        if self.timing {
+        let task = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await?;
+        let rows = output::print(self.format, execute_stream(Arc::clone(&plan), task)?, &options).await?;
+        if !self.quiet {
+            hint(&plan);
+        }
+        if !self.quiet && io::stderr().is_terminal() {
             let seconds = start.elapsed().as_secs_f64();
             let _ = writeln!(io::stderr(), "{rows} row(s) fetched. Elapsed {seconds:.3} seconds.");
         }
         Ok(())
     }
+}
+
+/// Say on standard error which condition left nothing to read.
+fn hint(plan: &Arc<dyn ExecutionPlan>) {
+    if let Some(reason) = plan.downcast_ref::<ZarrScanExec>().and_then(ZarrScanExec::selects_nothing) {
+        let _ = writeln!(io::stderr(), "{reason}");
+    }
+    plan.children().into_iter().for_each(hint);
 }
 
 /// What an error says, without the names of the layers that it came through; one line, but for our own lists of statements.

@@ -12,6 +12,7 @@ use datafusion::physical_expr::{AcrossPartitions, ConstExpr, EquivalenceProperti
 use super::scan::{BoundScan, Scan};
 use crate::dataset::Role;
 use crate::planning::statistics;
+use crate::read::ColumnReader;
 
 /// The order of the rows of `scan`, and the columns that have one value; `schema` is that of its rows.
 ///
@@ -52,7 +53,7 @@ pub(super) fn ordering(scan: &Scan, bound: &BoundScan, schema: &SchemaRef) -> Ve
         };
         let Some(place) = scan.projection.iter().position(is_coordinate) else { break };
         let column = scan.projection.get(place).and_then(|number| scan.grid.columns.get(*number));
-        let Some(monotonic) = column.and_then(|c| c.monotonic()) else { break };
+        let Some(monotonic) = column.and_then(ColumnReader::monotonic) else { break };
         let options = SortOptions { descending: monotonic.descending, nulls_first: monotonic.descending };
         order.push(PhysicalSortExpr::new(output_column(schema, place), options));
         if !monotonic.strict {

@@ -6,7 +6,7 @@ use datafusion::common::Result;
 
 use crate::dataset::Role;
 use crate::planning::{BlockGrid, Condition, Plan, Selection, When};
-use crate::read::GridReader;
+use crate::read::{ColumnReader, GridReader};
 
 /// The columns and conditions of a scan.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub(super) struct BoundScan {
 impl Scan {
     /// Whether the conditions have to wait until the plan runs: for subqueries, or for coordinates that nobody has read yet.
     pub(super) fn is_late(&self) -> bool {
-        let missing = |column: &usize| self.grid.columns.get(*column).is_some_and(|c| c.is_missing());
+        let missing = |column: &usize| self.grid.columns.get(*column).is_some_and(ColumnReader::is_missing);
         let waits = |c: &Condition| c.when() == When::Running || c.columns().iter().any(missing);
         self.conditions.iter().any(waits)
     }
@@ -77,7 +77,7 @@ impl Scan {
 
     /// The data variables that rows or conditions need, ascending.
     pub(super) fn data_columns(&self) -> Vec<usize> {
-        let conditions = self.conditions.iter().chain(&self.dynamic).flat_map(|c| c.columns());
+        let conditions = self.conditions.iter().chain(&self.dynamic).flat_map(Condition::columns);
         let named = self.projection.iter().chain(conditions).copied();
         let mut columns: Vec<usize> = named.filter(|c| self.is_data(*c)).collect();
         columns.sort_unstable();

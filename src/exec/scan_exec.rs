@@ -30,7 +30,7 @@ use super::rows::RowMaker;
 use super::scan::{BoundScan, Scan};
 use super::{display, properties};
 use crate::options::ZarrConfig;
-use crate::planning::{Condition, When, share};
+use crate::planning::{Condition, Selection, When, share, statistics};
 use crate::read::GridReader;
 
 /// Reads the rows of a grid that satisfy its conditions, Block by Block.
@@ -72,6 +72,21 @@ impl ZarrScanExec {
         let schema = Arc::new(grid.schema.project(projection)?);
         let scan = Scan { grid, projection: projection.into(), conditions, dynamic: Vec::new() };
         Self::bind(scan, schema, partitions, fetch, pruning)
+    }
+
+    /// Why no row can satisfy the conditions, where one of them leaves no index of its dimension: the condition, and how far its coordinates reach.
+    #[must_use]
+    pub fn selects_nothing(&self) -> Option<String> {
+        let condition = self.bound.as_ref()?.plan.emptied_by.as_ref()?;
+        let coordinates = self.scan.grid.coordinates();
+        let all = Selection::all(&self.scan.grid.sizes);
+        let range = |column: &usize| {
+            let statistics = statistics::of_column(&coordinates, &all, *column).ok()?;
+            let (low, high) = (statistics.min_value.get_value()?.clone(), statistics.max_value.get_value()?.clone());
+            Some(format!("{} runs {low} … {high}", self.scan.grid.schema.field(*column).name()))
+        };
+        let ranges: Vec<String> = condition.columns().iter().filter_map(range).collect();
+        Some(format!("no cell satisfies `{condition}`: {}", ranges.join(", ")))
     }
 
     fn bind(scan: Scan, schema: SchemaRef, wanted: usize, fetch: Option<usize>, pruning: bool) -> Result<Self> {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use arrow::buffer::BooleanBuffer;
 
 use super::boxes::{Product, cells, intersect, nth_cell};
-use super::selection::{cut, projections};
+use super::joint::{cut, projections};
 use super::{IndexSet, Selection};
 use crate::store::{Cuts, DimensionChunks};
 

@@ -44,6 +44,9 @@ pub(crate) fn disjoint(boxes: &[Product], limit: usize) -> Option<Vec<Product>> 
     Some(cutter.out)
 }
 
+/// Indices along an axis, and the boxes that they lie in.
+type Class = (Vec<Range<u64>>, Vec<usize>);
+
 struct Cutter<'a> {
     boxes: &'a [Product],
     axes: usize,
@@ -87,7 +90,7 @@ impl Cutter<'_> {
     }
 
     /// Indices along `axis` by the boxes that they lie in, in the order of their first index.
-    fn classes(&mut self, axis: usize, members: &[usize]) -> Option<Vec<(Vec<Range<u64>>, Vec<usize>)>> {
+    fn classes(&mut self, axis: usize, members: &[usize]) -> Option<Vec<Class>> {
         // (position, box, whether it starts here)
         let mut events: Vec<(u64, usize, bool)> = Vec::new();
         for (member, set) in members.iter().zip(self.along(axis, members)) {
@@ -98,7 +101,7 @@ impl Cutter<'_> {
         }
         self.spend(events.len())?;
         events.sort_unstable();
-        let mut classes: Vec<(Vec<Range<u64>>, Vec<usize>)> = Vec::new();
+        let mut classes: Vec<Class> = Vec::new();
         let mut numbers: HashMap<Vec<usize>, usize> = HashMap::new();
         let mut open: Vec<usize> = Vec::new();
         let mut start = 0;

@@ -145,23 +145,23 @@ impl Splitter<'_> {
         let expr = if negated { &(Arc::new(NotExpr::new(Arc::clone(expr))) as Arc<dyn PhysicalExpr>) } else { expr };
         let condition = self.condition.part(expr)?;
         let About::Axes(axes) = self.coordinates.about(&condition) else { return Ok(None) };
-        let [axis] = axes.as_slice() else {
+        let [one] = axes.as_slice() else {
             if !axes.is_empty() {
                 return Ok(None);
             }
             let holds = self.coordinates.evaluate(&condition, &self.coordinates.spread(&[], self.bounds))?;
             return Ok(Some(if holds.value(0) { vec![self.whole.clone()] } else { Vec::new() }));
         };
-        let set = super::selection::along(self.coordinates, &condition, *axis, self.bounds)?;
-        let at = self.axes.iter().position(|a| a == axis);
-        Ok(Some(vec![at.map_or_else(|| self.whole.clone(), |at| self.narrowed(at, set))]))
+        let set = super::plan::along(self.coordinates, &condition, *one, self.bounds)?;
+        let at = self.axes.iter().position(|a| a == one);
+        Ok(Some(vec![at.map_or_else(|| self.whole.clone(), |at| self.narrowed(at, &set))]))
     }
 
     /// The whole with `set` along the condition's axis `at`.
-    fn narrowed(&self, at: usize, set: IndexSet) -> Product {
+    fn narrowed(&self, at: usize, set: &IndexSet) -> Product {
         let mut product = self.whole.clone();
         if let Some(slot) = product.get_mut(at) {
-            *slot = slot.intersect(&set);
+            *slot = slot.intersect(set);
         }
         product
     }
@@ -183,7 +183,7 @@ impl Splitter<'_> {
             return Ok(None);
         }
         let compare = make_comparator(value.as_ref(), sorted.values.as_ref(), SortOptions::default())?;
-        Ok(Some(vec![self.narrowed(sorted.axis, sorted.equal_to(0, &compare))]))
+        Ok(Some(vec![self.narrowed(sorted.axis, &sorted.equal_to(0, &compare))]))
     }
 
     /// The sorted values of `expr`, once it has been asked for often enough.
@@ -213,8 +213,8 @@ impl Splitter<'_> {
     fn sort(&self, expr: &Arc<dyn PhysicalExpr>) -> Result<Option<Sorted>> {
         let part = self.condition.part(expr)?;
         let About::Axes(axes) = self.coordinates.about(&part) else { return Ok(None) };
-        let [axis] = axes.as_slice() else { return Ok(None) };
-        let (Some(at), Some(set)) = (self.axes.iter().position(|a| a == axis), self.bounds.get(*axis)) else {
+        let [one] = axes.as_slice() else { return Ok(None) };
+        let (Some(at), Some(set)) = (self.axes.iter().position(|a| a == one), self.bounds.get(*one)) else {
             return Ok(None);
         };
         let values = self.coordinates.value_of(&part, &self.coordinates.spread(&axes, self.bounds))?;

@@ -104,9 +104,9 @@ fn for_each_listed_row(lists: &[Vec<usize>], target: &Layout, mut run: impl FnMu
         loop {
             let Some(next) = axis.checked_sub(1) else { return };
             axis = next;
-            let (Some(i), Some(list)) = (index.get_mut(axis), outer.get(axis)) else { return };
+            let (Some(i), Some(offsets)) = (index.get_mut(axis), outer.get(axis)) else { return };
             *i += 1;
-            if *i < list.len() {
+            if *i < offsets.len() {
                 break;
             }
             *i = 0;
@@ -240,7 +240,7 @@ pub(crate) fn for_each_cell(extents: &[usize], source: &Source, target: &Layout,
             let length = extents.last().copied().unwrap_or(1);
             let step_in = source.strides.last().copied().unwrap_or(1);
             for_each_row(extents, source, target, |a, b| {
-                (0..length).for_each(|i| cell(a + i * step_in, b + i * step_out))
+                (0..length).for_each(|i| cell(a + i * step_in, b + i * step_out));
             });
         }
         Source::Listed(lists) => for_each_listed_row(lists, target, |from, to, offsets| {

@@ -18,7 +18,7 @@ pub(crate) enum RawRead {
 }
 
 /// Bytes read at once into memory that is looked at: they stay in cache.
-const PIECE: usize = 128 << 10;
+const PIECE: usize = 256 << 10;
 
 /// Reads files of a local store: the last one stays open, since the chunks of a shard follow each other.
 #[derive(Debug, Default)]
@@ -65,11 +65,10 @@ impl LocalFiles {
         if length != out.len() as u64 {
             return Ok(RawRead::Holds(length));
         }
-        let mut start = range.start;
+        self.seek(key, range.start)?;
         for piece in out.chunks_mut(PIECE) {
-            self.read_at(key, start, piece)?;
+            self.read_next(key, piece)?;
             seen(piece);
-            start += piece.len() as u64;
         }
         Ok(RawRead::Done)
     }
@@ -95,8 +94,18 @@ impl LocalFiles {
     }
 
     fn read_at(&mut self, key: &str, start: u64, out: &mut [u8]) -> Result<()> {
+        self.seek(key, start)?;
+        self.read_next(key, out)
+    }
+
+    fn seek(&mut self, key: &str, start: u64) -> Result<()> {
         let Some((_, file, _)) = &mut self.open else { return Ok(()) };
-        file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(out)).map_err(|e| failure(key, e))
+        file.seek(SeekFrom::Start(start)).map(|_| ()).map_err(|e| failure(key, e))
+    }
+
+    fn read_next(&mut self, key: &str, out: &mut [u8]) -> Result<()> {
+        let Some((_, file, _)) = &mut self.open else { return Ok(()) };
+        file.read_exact(out).map_err(|e| failure(key, e))
     }
 
     /// Open `path`, if it is not open already; `false` where there is no such file.

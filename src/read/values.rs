@@ -77,7 +77,11 @@ pub(crate) fn to_arrow(rows: usize, region: Region, encoding: &Encoding, pool: &
 
 /// Finds a missing value among stored elements, where NaN alone is one.
 pub(crate) fn nan_test(encoding: &Encoding) -> Option<fn(&[u8]) -> bool> {
-    #[expect(clippy::eq_op, reason = "NaN alone differs from itself")]
+    #[expect(
+        clippy::eq_op,
+        clippy::needless_bitwise_bool,
+        reason = "NaN alone differs from itself, and without branches it is vector code"
+    )]
     fn any<T: Pod + PartialEq>(bytes: &[u8]) -> bool {
         let elements: &[T] = bytemuck::try_cast_slice(bytes).unwrap_or_default();
         elements.chunks(TILE).any(|tile| tile.iter().fold(false, |any, v| any | (v != v)))

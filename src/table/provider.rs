@@ -197,7 +197,7 @@ impl ZarrTable {
         partitions: usize,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let mut columns = projection.to_vec();
-        columns.extend(conditions.iter().flat_map(|c| c.columns()).filter(|c| !projection.contains(c)));
+        columns.extend(conditions.iter().flat_map(Condition::columns).filter(|c| !projection.contains(c)));
         columns.sort_unstable();
         columns.dedup();
         let columns = if filters.is_empty() { projection.to_vec() } else { columns };

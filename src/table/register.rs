@@ -24,6 +24,9 @@ const MAX_JOIN_KEY_BYTES: usize = 16 << 20;
 /// dates are those of the column's calendar, and `nearest(lat, 40.1)` finds the nearest value. Its functions are `nearest`, `nearest_point`,
 /// `cf_part`, `cf_trunc` and `cf_bin`.
 ///
+/// It raises the limits below which a join tells the keys of its smaller side to a scan (`hash_join_inlist_pushdown_max_size` and
+/// `…_max_distinct_values`), unless the session has set them.
+///
 /// It may be called before or after [`SessionContext::enable_url_table`], and twice. Statements that the session has prepared (`PREPARE`) before the
 /// first call are forgotten; all else stays.
 ///

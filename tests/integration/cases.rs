@@ -151,7 +151,7 @@ impl Case {
                 }
                 match (self.budget, answer.chunks) {
                     (Some(budget), Some(chunks)) if chunks > budget => {
-                        return Err(format!("read {chunks} chunks of data, may read {budget}"));
+                        Err(format!("read {chunks} chunks of data, may read {budget}"))
                     }
                     _ => self.compare(want, answer.rows),
                 }

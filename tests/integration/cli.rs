@@ -78,10 +78,10 @@ fn every_format() {
     assert_eq!(print("table"), print("automatic"));
     assert!(print("table").starts_with("+---"));
 
-    let empty = |format: &str| {
-        stdout(&zarr_sql(&["--format", format, "-c", &format!("SELECT lat, air FROM '{air}' WHERE lat > 100")]))
-            .to_owned()
-    };
+    let nothing = format!("SELECT lat, air FROM '{air}' WHERE lat > 100");
+    let empty = |format: &str| stdout(&zarr_sql(&["-q", "--format", format, "-c", &nothing])).to_owned();
+    let hint = zarr_sql(&["-c", &nothing]).stderr;
+    assert_eq!(String::from_utf8(hint).unwrap(), "no cell satisfies `lat > 100`: lat runs 15 … 75\n");
     assert_eq!((empty("csv").as_str(), empty("json").as_str(), empty("nd-json").as_str()), ("lat,air\n", "[]\n", ""));
     assert_eq!(empty("table"), "+-----+-----+\n| lat | air |\n+-----+-----+\n+-----+-----+\n");
 }

@@ -43,8 +43,11 @@ async fn answer(ctx: &SessionContext, sql: &str) -> (Vec<String>, usize) {
     (rows, chunks_read(&plan))
 }
 
-/// An in-memory store of arrays without chunks: (name, shape, chunk shape, dimensions, fill value).
-async fn store(arrays: &[(&str, &[u64], &[u64], &[&str], f64)]) -> Arc<dyn ObjectStore> {
+/// An array: name, shape, chunk shape, dimensions, fill value.
+type Array<'a> = (&'a str, &'a [u64], &'a [u64], &'a [&'a str], f64);
+
+/// An in-memory store of arrays without chunks.
+async fn store(arrays: &[Array<'_>]) -> Arc<dyn ObjectStore> {
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let group = json!({"zarr_format": 3, "node_type": "group"});
     store.put(&Path::from("s/zarr.json"), group.to_string().into()).await.unwrap();
@@ -178,9 +181,9 @@ async fn variables_that_are_only_projected_are_read_where_a_cell_is_left() {
     let shape: (&[u64], &[u64], &[&str]) = (&[12, 100, 100], &[1, 100, 100], &["time", "y", "x"]);
     let array = |name| (name, shape.0, shape.1, shape.2, 300.0);
     let arrays = store(&[array("t2m"), array("u"), array("v")]).await;
-    for step in [3, 7] {
+    for step in [3u8, 7] {
         let mut values = vec![300.0; 10_000];
-        values[5678] = 321.0 + step as f32;
+        values[5678] = 321.0 + f32::from(step);
         put_chunk(&arrays, &format!("t2m/c/{step}/0/0"), &values).await;
     }
     for partitions in [1, 2] {
@@ -228,8 +231,13 @@ async fn planning_does_not_count_chunks() {
 /// A thousand places of the store of 10^12 cells: (time, y, x).
 fn stations() -> Vec<(i64, f64, i64)> {
     let start = 946_684_800_000_000;
-    let place =
-        |i: i64| (start + 60_000_000 * (i * 997 % 1_000_000), -124.75 + 0.25 * (i * 7 % 1000) as f64, i * 13 % 1000);
+    let place = |i: i64| {
+        (
+            start + 60_000_000 * (i * 997 % 1_000_000),
+            -124.75 + 0.25 * f64::from(i32::try_from(i * 7 % 1000).unwrap()),
+            i * 13 % 1000,
+        )
+    };
     (0..1000).map(place).collect()
 }
 
@@ -246,7 +254,10 @@ async fn a_thousand_stations_meet_a_store_of_a_million_million_cells() {
         .collect();
     let points: Vec<String> = places
         .iter()
-        .map(|(t, y, x)| format!("(time = arrow_cast({t}, 'Timestamp(Microsecond, None)') AND y = {y:?} AND x = {x})"))
+        .map(|(t, y, x)| {
+            let time = arrow::temporal_conversions::timestamp_us_to_datetime(*t).unwrap();
+            format!("(time = '{time:?}' AND y = {y:?} AND x = {x})")
+        })
         .collect();
     let batch = RecordBatch::try_from_iter([
         ("time", Arc::new(TimestampMicrosecondArray::from_iter_values(places.iter().map(|p| p.0))) as _),

@@ -39,7 +39,7 @@ impl Source<'_> {
     /// A value of a column, as a literal; NULL where it has none.
     fn value(&self, rng: &mut Rng, column: usize) -> String {
         let row = &self.table.rows[rng.usize(..self.table.rows.len())];
-        row[column].as_ref().map_or("NULL".into(), |cell| literal(cell, &self.table.columns[column].1))
+        row[column].as_ref().map_or_else(|| "NULL".into(), |cell| literal(cell, &self.table.columns[column].1))
     }
 
     /// A condition; columns have no qualifier.

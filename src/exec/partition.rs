@@ -43,7 +43,7 @@ pub(super) struct Progress {
     /// The cells that static and dynamic conditions leave.
     selection: Selection,
     dynamic: Vec<DynamicCondition>,
-    /// Cells read since dynamic conditions were last evaluated on coordinates.
+    /// Cells looked at since dynamic conditions were last evaluated on coordinates.
     cells: u64,
     current: Option<BlockRows>,
 }
@@ -110,6 +110,8 @@ impl PartitionScan {
         }
         let Some(bound) = self.bound.clone() else { return Ok(None) };
         loop {
+            // Blocks without a row may come one after the other, and a query has to end when it is dropped.
+            tokio::task::consume_budget().await;
             if let Some(rows) = &mut progress.current
                 && let Some(batch) = rows.next_batch(&self.schema, limit)?
             {
@@ -127,18 +129,17 @@ impl PartitionScan {
             self.metrics.baseline.elapsed_compute().add_elapsed(start);
             self.metrics.record(&mut self.maker.context.counts);
             progress.current = rows?;
-            // Blocks without a row come one after the other, and a query has to end when it is dropped.
-            tokio::task::consume_budget().await;
         }
     }
 
-    /// Narrow what is left to what dynamic conditions on coordinates leave now. That costs as much as the coordinates are long, so it is
-    /// not done again before as many cells have been read.
+    /// Narrow what is left to what dynamic conditions on coordinates leave now. That costs as much as their dimensions have cells, so it is
+    /// not done again before as many have been looked at.
     fn follow_dynamic(&self, bound: &BoundScan, progress: &mut Progress) -> Result<()> {
         for dynamic in &mut progress.dynamic {
             dynamic.is_new |= dynamic.tracker.as_mut().is_some_and(DynamicFilterTracker::changed);
         }
-        let cost: u64 = self.scan.grid.sizes.iter().sum();
+        let of_now = |d: &DynamicCondition| self.scan.cells_of(&d.condition, &bound.plan.selection);
+        let cost = progress.dynamic.iter().filter(|d| d.is_new).map(of_now).fold(0, u64::saturating_add);
         if progress.cells < cost || !progress.dynamic.iter().any(|d| d.is_new) {
             return Ok(());
         }
@@ -149,8 +150,10 @@ impl PartitionScan {
             conditions.extend(dynamic.condition.now()?);
         }
         let left = Plan::new(&self.scan.grid.coordinates(), &conditions)?.selection;
-        progress.selection = bound.plan.selection.and(&left);
-        bound.blocks.narrow(&mut progress.queue, &progress.selection);
+        if !left.is_all(&self.scan.grid.sizes) {
+            progress.selection = bound.plan.selection.and(&left);
+            bound.blocks.narrow(&mut progress.queue, &left);
+        }
         Ok(())
     }
 
@@ -205,7 +208,10 @@ impl PartitionScan {
         let others = self.scan.projection.iter().copied().filter(|c| !self.scan.is_data(*c));
         let columns = data.into_iter().chain(others).filter_map(|i| self.scan.grid.columns.get(i));
         let cell: u64 = columns.map(|c| c.value_bytes() + if c.role == Role::Data { 0 } else { 8 }).sum();
-        usize::try_from(block.cells().saturating_mul(cell)).unwrap_or(usize::MAX)
+        // A chunk is decoded whole, however little of it is wanted.
+        let chunks = self.scan.data_columns().into_iter().filter_map(|c| self.scan.grid.columns.get(c)?.chunk_bytes());
+        let bytes = block.cells().saturating_mul(cell).saturating_add(chunks.max().unwrap_or(0));
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 }
 

@@ -216,7 +216,8 @@ impl RowMaker {
         // The tile goes on for a batch after its period, so that every batch is a slice of it.
         let cells = usize::try_from(block.cells()).unwrap_or(usize::MAX);
         let array = values.pick(&order, 0, cells.min(period + self.batch_size))?;
-        let bytes = array.get_array_memory_size();
+        // Of a slice of kept values, the slice alone.
+        let bytes = array.to_data().get_slice_memory_size().unwrap_or(usize::MAX);
         if self.tile_bytes + bytes > MAX_TILE_BYTES {
             self.tiles.clear();
             self.tile_bytes = 0;
@@ -228,5 +229,5 @@ impl RowMaker {
 }
 
 fn no_cells() -> Error {
-    Error::Dimension("a data variable has no cells of its own".into())
+    Error::Dimension("a scan names a column that its table does not have".into())
 }

@@ -1,5 +1,6 @@
 //! What a scan does: its conditions, the cells that they leave, and the Blocks of those.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::common::Result;
@@ -16,6 +17,8 @@ pub(super) struct Scan {
     pub(super) projection: Arc<[usize]>,
     /// What its rows satisfy, except for dynamic conditions.
     pub(super) conditions: Vec<Condition>,
+    /// Rows of a batch, and of a Block no fewer where chunks are small.
+    pub(super) batch_size: usize,
     /// Conditions that change while it runs; rows that do not satisfy them may be left out.
     pub(super) dynamic: Vec<Condition>,
 }
@@ -42,13 +45,24 @@ impl Scan {
     /// # Errors
     /// Conditions that cannot be read.
     pub(super) fn bind(&self) -> Result<BoundScan> {
-        let coordinates = self.grid.coordinates();
-        let plan = Plan::new(&coordinates, &self.conditions)?;
+        Ok(self.bound(Plan::new(&self.grid.coordinates(), &self.conditions)?))
+    }
+
+    /// The same with the conditions evaluated before.
+    pub(super) fn bound(&self, plan: Plan) -> BoundScan {
+        let least = self.batch_size as u64;
         let blocks = match self.grid.chunks(&self.data_columns()) {
-            Some(chunks) => BlockGrid::following(&chunks, &plan.selection),
-            None => BlockGrid::of_cells(&self.grid.sizes, &plan.selection),
+            Some(chunks) => BlockGrid::following(&chunks, &plan.selection, least),
+            None => BlockGrid::of_cells(&self.grid.sizes, &plan.selection, least),
         };
-        Ok(BoundScan { plan, blocks })
+        BoundScan { plan, blocks }
+    }
+
+    /// Cells of `selection` that `condition` has to be evaluated on, where it is about coordinates alone; saturated.
+    pub(super) fn cells_of(&self, condition: &Condition, selection: &Selection) -> u64 {
+        let columns = condition.columns().iter().filter_map(|c| self.grid.columns.get(*c));
+        let axes: BTreeSet<usize> = columns.flat_map(|c| c.axes.iter().copied()).collect();
+        axes.iter().filter_map(|a| selection.dims.get(*a)).fold(1, |n, set| n.saturating_mul(set.len()))
     }
 
     /// Read the coordinates that conditions name.

@@ -55,7 +55,8 @@ pub struct ZarrScanExec {
 }
 
 impl ZarrScanExec {
-    /// A scan of the columns `projection` of `grid` where all `conditions` hold, in at most `partitions` partitions, each of at most `fetch` rows.
+    /// A scan of the columns `projection` of `grid` where all `conditions` hold, in at most `partitions` partitions, each of at most `fetch` rows, for
+    /// batches of `batch_size`.
     ///
     /// With `pruning` it takes filters later too, and tells the order of its rows and what it knows of them.
     ///
@@ -65,13 +66,14 @@ impl ZarrScanExec {
         grid: Arc<GridReader>,
         projection: &[usize],
         conditions: Vec<Condition>,
-        partitions: usize,
+        (partitions, batch_size): (usize, usize),
         fetch: Option<usize>,
         pruning: bool,
     ) -> Result<Self> {
         let schema = Arc::new(grid.schema.project(projection)?);
-        let scan = Scan { grid, projection: projection.into(), conditions, dynamic: Vec::new() };
-        Self::bind(scan, schema, partitions, fetch, pruning)
+        let scan = Scan { grid, projection: projection.into(), conditions, batch_size, dynamic: Vec::new() };
+        let bound = if scan.is_late() { None } else { Some(scan.bind()?) };
+        Self::new(scan, bound, schema, partitions, fetch, pruning)
     }
 
     /// Why no row can satisfy the conditions, where one of them leaves no index of its dimension: the condition, and how far its coordinates reach.
@@ -89,8 +91,15 @@ impl ZarrScanExec {
         Some(format!("no cell satisfies `{condition}`: {}", ranges.join(", ")))
     }
 
-    fn bind(scan: Scan, schema: SchemaRef, wanted: usize, fetch: Option<usize>, pruning: bool) -> Result<Self> {
-        let bound = if scan.is_late() { None } else { Some(Arc::new(scan.bind()?)) };
+    fn new(
+        scan: Scan,
+        bound: Option<BoundScan>,
+        schema: SchemaRef,
+        wanted: usize,
+        fetch: Option<usize>,
+        pruning: bool,
+    ) -> Result<Self> {
+        let bound = bound.map(Arc::new);
         let most = bound.as_ref().map_or(u64::MAX, |b| b.blocks.count());
         let partitions = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, wanted.max(1));
         let equivalences = match &bound {
@@ -117,12 +126,12 @@ impl ZarrScanExec {
         })
     }
 
-    /// The same with `filter`, an expression over the columns of this plan; `None` where it cannot be taken.
-    fn with_filter(&self, filter: &Arc<dyn PhysicalExpr>, scan: &mut Scan) -> Option<()> {
-        if is_volatile(filter) {
-            return None;
-        }
-        let conditions = Condition::all_of(filter, &self.scan.grid.schema).ok()?;
+    /// Add `filter`, an expression over the columns of this plan, to what `scan` has to satisfy; false where it cannot be evaluated there.
+    fn take_filter(scan: &mut Scan, filter: &Arc<dyn PhysicalExpr>) -> bool {
+        let Some(conditions) = Condition::all_of(filter, &scan.grid.schema).ok().filter(|_| !is_volatile(filter))
+        else {
+            return false;
+        };
         for condition in conditions {
             if condition.when() == When::Dynamic {
                 scan.dynamic.push(condition);
@@ -130,7 +139,7 @@ impl ZarrScanExec {
                 scan.conditions.push(condition);
             }
         }
-        Some(())
+        true
     }
 
     /// Whether rows can be counted without reading anything.
@@ -251,12 +260,16 @@ impl ExecutionPlan for ZarrScanExec {
             return Ok(FilterPushdownPropagation::with_parent_pushdown_result(vec![PushedDown::No; filters.len()]));
         }
         let mut scan = self.scan.as_ref().clone();
-        let answers = filters.iter().map(|f| match self.with_filter(&f.filter, &mut scan) {
-            Some(()) => PushedDown::Yes,
-            None => PushedDown::No,
-        });
-        let answers: Vec<PushedDown> = answers.collect();
-        let scan = Self::bind(scan, Arc::clone(&self.schema), self.wanted_partitions, None, true)?;
+        let answer = |taken| if taken { PushedDown::Yes } else { PushedDown::No };
+        let answers: Vec<PushedDown> =
+            filters.iter().map(|f| answer(Self::take_filter(&mut scan, &f.filter))).collect();
+        let bound = match &self.bound {
+            // Dynamic conditions leave the others as they are.
+            Some(bound) if scan.conditions.len() == self.scan.conditions.len() => Some(scan.bound(bound.plan.clone())),
+            _ if scan.is_late() => None,
+            _ => Some(scan.bind()?),
+        };
+        let scan = Self::new(scan, bound, Arc::clone(&self.schema), self.wanted_partitions, None, true)?;
         let updated: Arc<dyn ExecutionPlan> = Arc::new(scan);
         Ok(FilterPushdownPropagation::with_parent_pushdown_result(answers).with_updated_node(updated))
     }

@@ -1,6 +1,7 @@
 //! How the selected cells of a grid are cut into Blocks, the parts that are read at once.
 
-use std::collections::VecDeque;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use arrow::buffer::BooleanBuffer;
@@ -10,8 +11,8 @@ use super::joint::{cut, projections};
 use super::{IndexSet, Selection};
 use crate::store::{Cuts, DimensionChunks};
 
-/// Fewer rows than this in a Block cost more in batches than in cells, so that small chunks are read several at once.
-const MIN_ROWS: u64 = 8192;
+/// A Block is at most so many times as long as one of rows without gaps would be.
+const MAX_GAPS: u64 = 64;
 
 /// The part of a grid that one read covers.
 #[derive(Debug, Clone)]
@@ -62,19 +63,43 @@ pub(crate) struct BlockGrid {
 }
 
 /// Blocks that are left to do: some of a product, by their number in it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Piece {
+    /// The runs of the next of them along each dimension.
+    next: Vec<u64>,
     product: Product,
     numbers: Range<u64>,
 }
 
-/// The Blocks that a partition has left to do, in order.
+impl Piece {
+    /// `None` where `numbers` is empty.
+    fn new(product: Product, numbers: Range<u64>) -> Option<Self> {
+        let next = if numbers.is_empty() { None } else { nth_cell(&product, numbers.start) };
+        Some(Self { next: next?, product, numbers })
+    }
+}
+
+impl Ord for Piece {
+    /// The first in C order is the greatest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.next.cmp(&self.next)
+    }
+}
+
+impl PartialOrd for Piece {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The Blocks that a partition has left to do, in C order.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct BlockQueue(VecDeque<Piece>);
+pub(crate) struct BlockQueue(BinaryHeap<Piece>);
 
 impl BlockGrid {
-    /// Blocks of the selected cells that follow the chunks `dims`, one entry a dimension of the grid.
-    pub(crate) fn following(dims: &[DimensionChunks], selection: &Selection) -> Self {
+    /// Blocks of the selected cells that follow the chunks `dims`, one entry a dimension of the grid. Fewer than `least` rows in a Block cost more
+    /// in batches than in cells, so that small chunks are read several at once.
+    pub(crate) fn following(dims: &[DimensionChunks], selection: &Selection, least: u64) -> Self {
         let mut runs = dims.to_vec();
         let chunks: Vec<IndexSet> = selection.dims.iter().zip(dims).map(|(set, d)| set.chunks(d)).collect();
         // Selected cells of a chunk along each dimension, on average.
@@ -82,12 +107,13 @@ impl BlockGrid {
         let mut rows = selection.dims.iter().zip(&chunks).map(length).fold(1u64, u64::saturating_mul);
         // Grow along the last dimension first, so that the rows of a Block stay neighbours.
         for (run, chunks) in runs.iter_mut().zip(&chunks).rev() {
-            if rows >= MIN_ROWS {
+            if rows >= least {
                 break;
             }
-            let wanted = MIN_ROWS.div_ceil(rows).min(chunks.len()).max(1);
-            let span = chunks.bounds().end - chunks.bounds().start;
-            *run = joined(run, (wanted * span).div_ceil(chunks.len().max(1)).max(1));
+            let wanted = least.div_ceil(rows).min(chunks.len()).max(1);
+            // Between two chunks with a selected cell there may be others.
+            let gaps = (chunks.bounds().end - chunks.bounds().start).div_ceil(chunks.len().max(1)).clamp(1, MAX_GAPS);
+            *run = joined(run, wanted.saturating_mul(gaps));
             rows = rows.saturating_mul(wanted);
         }
         let products = selection.chunks(&runs);
@@ -95,9 +121,9 @@ impl BlockGrid {
     }
 
     /// Blocks of a grid of which no data is read.
-    pub(crate) fn of_cells(sizes: &[u64], selection: &Selection) -> Self {
+    pub(crate) fn of_cells(sizes: &[u64], selection: &Selection, least: u64) -> Self {
         let cells: Vec<_> = sizes.iter().map(|size| DimensionChunks { size: *size, cuts: Cuts::Regular(1) }).collect();
-        Self::following(&cells, selection)
+        Self::following(&cells, selection, least)
     }
 
     /// Number of Blocks; saturated.
@@ -120,13 +146,11 @@ impl BlockGrid {
     /// The Blocks of share `partition` of `partitions`: running one share alone, or one twice, gives the same Blocks.
     pub(crate) fn share(&self, partition: usize, partitions: usize) -> BlockQueue {
         let mut wanted = super::share(self.count(), partition, partitions);
-        let mut pieces = VecDeque::new();
+        let mut pieces = BinaryHeap::new();
         for product in &self.products {
             let all = cells(product);
             let numbers = wanted.start.min(all)..wanted.end.min(all);
-            if !numbers.is_empty() {
-                pieces.push_back(Piece { product: product.clone(), numbers });
-            }
+            pieces.extend(Piece::new(product.clone(), numbers));
             wanted = wanted.start.saturating_sub(all)..wanted.end.saturating_sub(all);
         }
         BlockQueue(pieces)
@@ -148,9 +172,7 @@ impl BlockGrid {
         for piece in pieces {
             for product in kept.iter().map(|k| intersect(&piece.product, k)).filter(|p| cells(p) > 0) {
                 let numbers = piece.rank_in(&product, piece.numbers.start)..piece.rank_in(&product, piece.numbers.end);
-                if !numbers.is_empty() {
-                    queue.0.push_back(Piece { product, numbers });
-                }
+                queue.0.extend(Piece::new(product, numbers));
             }
         }
     }
@@ -177,13 +199,9 @@ impl Iterator for BlockQueue {
 
     /// The runs of the next Block along each dimension.
     fn next(&mut self) -> Option<Vec<u64>> {
-        loop {
-            let piece = self.0.front_mut()?;
-            if let Some(number) = piece.numbers.next() {
-                return nth_cell(&piece.product, number);
-            }
-            self.0.pop_front();
-        }
+        let Piece { next, product, numbers } = self.0.pop()?;
+        self.0.extend(Piece::new(product, numbers.start + 1..numbers.end));
+        Some(next)
     }
 }
 
@@ -230,7 +248,7 @@ mod tests {
             vec![regular(0, 3), regular(4, 2)],
         ] {
             let selection = all(&dims);
-            let grid = BlockGrid::following(&dims, &selection);
+            let grid = BlockGrid::following(&dims, &selection, 8192);
             let found = blocks(&grid, &selection);
             assert_eq!(found.len() as u64, grid.count());
             assert_eq!(found.iter().map(Block::cells).sum::<u64>(), dims.iter().map(|d| d.size).product::<u64>());
@@ -247,13 +265,13 @@ mod tests {
     fn small_chunks_are_read_together_and_large_ones_alone() {
         let ranges = |block: &Block| block.indices.iter().map(IndexSet::bounds).collect::<Vec<_>>();
         let dims = [regular(10, 1), regular(100, 10), regular(100, 10)];
-        let grid = BlockGrid::following(&dims, &all(&dims));
+        let grid = BlockGrid::following(&dims, &all(&dims), 8192);
         assert_eq!(ranges(&blocks(&grid, &all(&dims))[0]), [0..1, 0..90, 0..100]);
         let dims = [regular(10, 1), regular(721, 721), regular(1440, 1440)];
-        let grid = BlockGrid::following(&dims, &all(&dims));
+        let grid = BlockGrid::following(&dims, &all(&dims), 8192);
         assert_eq!(ranges(&blocks(&grid, &all(&dims))[3]), [3..4, 0..721, 0..1440]);
         let sizes = [1_000_000, 1_000_000];
-        let grid = BlockGrid::of_cells(&sizes, &Selection::all(&sizes));
+        let grid = BlockGrid::of_cells(&sizes, &Selection::all(&sizes), 8192);
         let second = grid.share(0, 1).nth(1).unwrap();
         assert_eq!(ranges(&grid.block(&second, &Selection::all(&sizes)).unwrap()), [0..1, 8192..16384]);
     }
@@ -262,7 +280,7 @@ mod tests {
     fn narrowing_leaves_the_blocks_that_hold_a_selected_cell() {
         let dims = [regular(40, 2), regular(60_000, 10_000), regular(6, 3)];
         let selection = all(&dims);
-        let grid = BlockGrid::following(&dims, &selection);
+        let grid = BlockGrid::following(&dims, &selection, 8192);
         let mut narrow = selection.clone();
         narrow.dims[0] = IndexSet::from_runs([3..4, 7..9, 30..31]);
         narrow.dims[1] = IndexSet::from_runs([5..6, 41_000..41_001]);
@@ -293,12 +311,12 @@ mod tests {
     fn order_ends_where_blocks_interleave() {
         let dims = [regular(10, 5), regular(20_000, 10_000), regular(4, 4)];
         let selection = all(&dims);
-        let grid = BlockGrid::following(&dims, &selection);
+        let grid = BlockGrid::following(&dims, &selection, 8192);
         // Block after Block begins with the first index again.
         assert!(grid.is_ordered(0, &selection.dims) && !grid.is_ordered(1, &selection.dims));
         let mut one = selection.clone();
         one.dims[0] = IndexSet::from_runs([2..3, 7..8]);
-        let grid = BlockGrid::following(&dims, &one);
+        let grid = BlockGrid::following(&dims, &one, 8192);
         assert!(grid.is_ordered(3, &one.dims));
     }
 }

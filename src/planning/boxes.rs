@@ -5,6 +5,9 @@ use std::ops::Range;
 
 use super::IndexSet;
 
+/// Steps that a product of a result counts for: it stays in memory.
+const PRODUCT: usize = 16;
+
 /// A product of index sets, one an axis.
 pub(crate) type Product = Vec<IndexSet>;
 
@@ -60,16 +63,13 @@ impl Cutter<'_> {
     fn cut(&mut self, prefix: &mut Vec<IndexSet>, members: &[usize]) -> Option<()> {
         let axis = prefix.len();
         if axis == self.axes {
-            self.spend(1)?;
-            self.out.push(prefix.clone());
-            return Some(());
+            return self.put(prefix.clone());
         }
         if axis + 1 == self.axes || members.len() == 1 {
             // The rest is one product: of one box, or the union along the last axis.
             self.spend(members.len())?;
             let rest: Vec<IndexSet> = (axis..self.axes).map(|a| IndexSet::union(self.along(a, members))).collect();
-            self.out.push(prefix.iter().cloned().chain(rest).collect());
-            return Some(());
+            return self.put(prefix.iter().cloned().chain(rest).collect());
         }
         for (runs, members) in self.classes(axis, members)? {
             prefix.push(IndexSet::from_runs(runs));
@@ -82,6 +82,12 @@ impl Cutter<'_> {
     /// The sets of `members` along `axis`.
     fn along<'b>(&'b self, axis: usize, members: &'b [usize]) -> impl Iterator<Item = &'b IndexSet> {
         members.iter().filter_map(|m| self.boxes.get(*m)).filter_map(move |b| b.get(axis))
+    }
+
+    fn put(&mut self, product: Product) -> Option<()> {
+        self.spend(PRODUCT)?;
+        self.out.push(product);
+        Some(())
     }
 
     fn spend(&mut self, steps: usize) -> Option<()> {

@@ -10,15 +10,12 @@ use datafusion::physical_expr::expressions::BinaryExpr;
 use super::condition::Condition;
 use super::coordinates::{About, Coordinates};
 
-/// Conditions on coordinates in memory that are true wherever `condition` is.
+/// A condition on coordinates in memory that is true wherever `condition` is, if there is one.
 ///
 /// # Errors
 /// Expressions that cannot be read.
-pub(crate) fn coordinate_parts(coordinates: &Coordinates, condition: &Condition) -> Result<Vec<Condition>> {
-    match implied(coordinates, condition, condition.expr())? {
-        Some(expr) => Ok(vec![condition.part(&expr)?]),
-        None => Ok(Vec::new()),
-    }
+pub(crate) fn coordinate_part(coordinates: &Coordinates, condition: &Condition) -> Result<Option<Condition>> {
+    implied(coordinates, condition, condition.expr())?.map(|expr| condition.part(&expr)).transpose()
 }
 
 fn implied(
@@ -26,18 +23,16 @@ fn implied(
     condition: &Condition,
     expr: &Arc<dyn PhysicalExpr>,
 ) -> Result<Option<Arc<dyn PhysicalExpr>>> {
-    if let About::Axes(axes) = coordinates.about(&condition.part(expr)?) {
-        return Ok((!axes.is_empty()).then(|| Arc::clone(expr)));
+    if let Some(binary) = expr.downcast_ref::<BinaryExpr>().filter(|b| matches!(b.op(), Operator::And | Operator::Or)) {
+        let side = |side| implied(coordinates, condition, side);
+        return Ok(match (side(binary.left())?, side(binary.right())?) {
+            (Some(a), Some(b)) => Some(Arc::new(BinaryExpr::new(a, *binary.op(), b))),
+            (Some(one), None) | (None, Some(one)) if *binary.op() == Operator::And => Some(one),
+            _ => None,
+        });
     }
-    let Some(binary) = expr.downcast_ref::<BinaryExpr>() else { return Ok(None) };
-    let (and, or) = (*binary.op() == Operator::And, *binary.op() == Operator::Or);
-    if !and && !or {
-        return Ok(None);
-    }
-    let sides = (implied(coordinates, condition, binary.left())?, implied(coordinates, condition, binary.right())?);
-    Ok(match sides {
-        (Some(a), Some(b)) => Some(Arc::new(BinaryExpr::new(a, *binary.op(), b))),
-        (Some(one), None) | (None, Some(one)) if and => Some(one),
+    Ok(match coordinates.about(&condition.part(expr)?) {
+        About::Axes(axes) if !axes.is_empty() => Some(Arc::clone(expr)),
         _ => None,
     })
 }

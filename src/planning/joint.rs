@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::BooleanBufferBuilder;
 use arrow::buffer::BooleanBuffer;
 
-use super::boxes::{Product, cells, disjoint};
+use super::boxes::{Product, cells, disjoint, intersect};
 use super::selection::MAX_PRODUCTS;
 use super::{IndexSet, Values};
 use crate::store::DimensionChunks;
@@ -121,6 +121,22 @@ impl Joint {
         matches!(self, Self::Boxes { products, .. } if products.products.is_empty())
     }
 
+    /// The same about the cells inside `dims` alone.
+    pub(super) fn within(self, dims: &[IndexSet]) -> Self {
+        let own: Product = self.axes().iter().filter_map(|a| dims.get(*a)).cloned().collect();
+        match self {
+            Self::Boxes { axes, products } => {
+                let inside = products.products.iter().map(|p| intersect(p, &own)).filter(|p| cells(p) > 0);
+                Self::Boxes { axes, products: Union::new(inside.collect()) }
+            }
+            Self::Mask { axes, sets, bits } => {
+                let inside = intersect(&sets, &own);
+                let bits = if inside == sets { bits } else { cut(&bits, &sets, &inside) };
+                Self::Mask { axes, sets: inside, bits }
+            }
+        }
+    }
+
     /// For each axis, the indices that some cell has.
     pub(super) fn projections(&self) -> Vec<(usize, IndexSet)> {
         match self {
@@ -168,7 +184,7 @@ impl Joint {
                 let mut bits = BooleanBufferBuilder::new(total);
                 bits.append_n(total, false);
                 for product in products.reaching(&own) {
-                    let inside = super::boxes::intersect(product, &own);
+                    let inside = intersect(product, &own);
                     for_each_run(&inside, &own, |run| (run.start..run.end).for_each(|i| bits.set_bit(i, true)));
                 }
                 bits.finish()
@@ -201,7 +217,7 @@ pub(super) fn cut(bits: &BooleanBuffer, sets: &[IndexSet], block: &[IndexSet]) -
     let total = usize::try_from(cells(block)).unwrap_or(usize::MAX);
     let mut out = BooleanBufferBuilder::new(total);
     out.append_n(total, false);
-    let inside = super::boxes::intersect(sets, block);
+    let inside = intersect(sets, block);
     let mut from = Vec::new();
     for_each_run(&inside, sets, |run| from.push(run));
     let mut from = from.into_iter();

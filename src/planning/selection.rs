@@ -25,7 +25,7 @@ impl Selection {
         Self { dims: sizes.iter().map(|n| IndexSet::range(0..*n)).collect(), joints: Vec::new() }
     }
 
-    /// The cells that both select; `None` of the joint conditions is merged, so that [`Self::rows`] may not be known.
+    /// The cells that both select. Joint conditions are not merged, so that [`Self::rows`] may not be known.
     pub(crate) fn and(&self, other: &Self) -> Self {
         let dims = self.dims.iter().zip(&other.dims).map(|(a, b)| a.intersect(b)).collect();
         let mut both = Self { dims, joints: self.joints.iter().chain(&other.joints).cloned().collect() };
@@ -68,11 +68,15 @@ impl Selection {
 
     /// Bring the index sets down to what the joint conditions leave, and drop joint conditions that leave everything.
     pub(super) fn settle(&mut self) {
-        for joint in &self.joints {
-            for (axis, set) in joint.projections() {
-                if let Some(dim) = self.dims.get_mut(axis) {
-                    *dim = dim.intersect(&set);
-                }
+        // What one condition leaves may leave less to another that has a dimension with it.
+        loop {
+            let before = self.dims.clone();
+            self.joints = std::mem::take(&mut self.joints).into_iter().map(|joint| joint.within(&before)).collect();
+            for (axis, set) in self.joints.iter().flat_map(Joint::projections).collect::<Vec<_>>() {
+                self.narrow(axis, &set);
+            }
+            if self.dims == before {
+                break;
             }
         }
         if self.is_empty() {
@@ -80,6 +84,11 @@ impl Selection {
         }
         let dims = self.dims.clone();
         self.joints.retain(|joint| !joint.holds_everywhere(&dims));
+    }
+
+    /// Whether it selects every cell of a grid of `sizes`.
+    pub(crate) fn is_all(&self, sizes: &[u64]) -> bool {
+        self.joints.is_empty() && self.dims.iter().zip(sizes).all(|(set, size)| set.len() == *size)
     }
 
     /// Whether no cell is selected.

@@ -18,12 +18,12 @@ use super::condition::Condition;
 use super::coordinates::{About, Coordinates};
 
 /// Boxes of one condition.
-pub(crate) const MAX_BOXES: usize = 100_000;
+const MAX_BOXES: usize = 100_000;
 
 /// Comparisons of one expression with literals from which on its values are sorted first.
 const SORT_FROM: usize = 8;
 
-/// The boxes whose union is the cells of which a condition is true, or a set of cells that holds those.
+/// The boxes whose union is the cells of which a condition is true.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Boxes {
     /// The dimensions that the boxes are about, ascending.
@@ -153,6 +153,7 @@ impl Splitter<'_> {
             return Ok(Some(if holds.value(0) { vec![self.whole.clone()] } else { Vec::new() }));
         };
         let set = super::plan::along(self.coordinates, &condition, *one, self.bounds)?;
+        let Some(set) = set else { return Ok(None) };
         let at = self.axes.iter().position(|a| a == one);
         Ok(Some(vec![at.map_or_else(|| self.whole.clone(), |at| self.narrowed(at, &set))]))
     }
@@ -176,6 +177,15 @@ impl Splitter<'_> {
         };
         if matches!(literal.value(), ScalarValue::Struct(_)) {
             return self.tuples(expr, &[Arc::new(literal.clone())]);
+        }
+        // The order of sorting tells the two zeros apart, and SQL does not.
+        let is_zero = match literal.value() {
+            ScalarValue::Float32(Some(v)) => *v == 0.0,
+            ScalarValue::Float64(Some(v)) => *v == 0.0,
+            _ => false,
+        };
+        if is_zero {
+            return Ok(None);
         }
         let Some(sorted) = self.sorted(expr)? else { return Ok(None) };
         let value = literal.value().to_array()?;
@@ -217,8 +227,11 @@ impl Splitter<'_> {
         let (Some(at), Some(set)) = (self.axes.iter().position(|a| a == one), self.bounds.get(*one)) else {
             return Ok(None);
         };
+        if set.len() > super::plan::MAX_FACTOR {
+            return Ok(None);
+        }
         let values = self.coordinates.value_of(&part, &self.coordinates.spread(&axes, self.bounds))?;
-        if values.null_count() > 0 || u32::try_from(values.len()).is_err() {
+        if values.null_count() > 0 {
             return Ok(None);
         }
         let order = sort_to_indices(values.as_ref(), None, None)?;
@@ -274,7 +287,11 @@ fn operands(expr: &Arc<dyn PhysicalExpr>, op: Operator) -> Vec<&Arc<dyn Physical
 /// The fields of a row value, `struct(a, b, …)`, or of one whose fields are cast.
 fn struct_fields(expr: &Arc<dyn PhysicalExpr>) -> Option<Vec<Arc<dyn PhysicalExpr>>> {
     if let Some(cast) = expr.downcast_ref::<CastExpr>() {
-        let (DataType::Struct(targets), fields) = (cast.cast_type(), struct_fields(cast.expr())?) else { return None };
+        let is_struct = cast.expr().downcast_ref::<ScalarFunctionExpr>().is_some_and(|c| c.fun().name() == "struct");
+        let (DataType::Struct(targets), fields, true) = (cast.cast_type(), struct_fields(cast.expr())?, is_struct)
+        else {
+            return None;
+        };
         let is_plain =
             targets.len() == fields.len() && targets.iter().enumerate().all(|(i, f)| *f.name() == format!("c{i}"));
         let field = |(field, target): (Arc<dyn PhysicalExpr>, &FieldRef)| {

@@ -113,15 +113,20 @@ impl RowOrder {
 
     /// Where the values of `length` rows from `start` on begin, if they stand one after the other.
     fn first_of_run(&self, start: usize, length: usize) -> Option<usize> {
+        let end = (start as u64).checked_add(length as u64)?;
         let mut next = 1;
-        for (extent, step) in self.axes.iter().rev() {
+        for (axis, (extent, step)) in self.axes.iter().enumerate().rev() {
+            if end <= next {
+                // Along the axes before, all of these rows are at the first index.
+                let outer: u64 = self.axes.iter().take(axis + 1).map(|(_, step)| step.at(0)).sum();
+                return usize::try_from(self.offset + outer + start as u64).ok();
+            }
             match step {
                 Step::Even(s) if *extent == 1 || *s == next => next *= extent,
                 _ => return None,
             }
         }
-        let fits = (start as u64).checked_add(length as u64)? <= next;
-        fits.then(|| usize::try_from(self.offset + start as u64).ok())?
+        (end <= next).then(|| usize::try_from(self.offset + start as u64).ok())?
     }
 
     /// Whether the first `length` rows have the first values, one after the other.
@@ -219,7 +224,7 @@ mod tests {
         assert_eq!(rows.first_of_run(3, 5), Some(13));
         assert_eq!(&column.pick(&rows, 3, 5).unwrap(), &array.slice(13, 5));
         let part = column.rows(&[IndexSet::range(1..3), IndexSet::range(2..4)]);
-        assert_eq!((part.first_of_run(0, 2), rows.first_of_run(18, 5)), (None, None));
+        assert_eq!((part.first_of_run(0, 2), part.first_of_run(0, 3), rows.first_of_run(18, 5)), (Some(12), None, None));
         assert_eq!(column.pick(&part, 0, 4).unwrap().as_ref(), &Int64Array::from_iter_values([12, 13, 22, 23]));
     }
 }

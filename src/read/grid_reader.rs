@@ -199,7 +199,7 @@ impl ColumnReader {
     }
 
     /// Bytes of one decoded chunk.
-    fn chunk_bytes(&self) -> Option<u64> {
+    pub(crate) fn chunk_bytes(&self) -> Option<u64> {
         let ColumnSource::Array(array) = &self.source else { return None };
         let dims = array.reader.chunk_grid().0.iter().take(array.variable.dims.len());
         let lengths = dims.map(DimensionChunks::longest);

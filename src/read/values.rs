@@ -83,7 +83,10 @@ pub(crate) fn nan_test(encoding: &Encoding) -> Option<fn(&[u8]) -> bool> {
         reason = "NaN alone differs from itself, and without branches it is vector code"
     )]
     fn any<T: Pod + PartialEq>(bytes: &[u8]) -> bool {
-        let elements: &[T] = bytemuck::try_cast_slice(bytes).unwrap_or_default();
+        let elements: &[T] = match bytemuck::try_cast_slice(bytes) {
+            Ok(elements) => elements,
+            Err(_) => return true,
+        };
         elements.chunks(TILE).any(|tile| tile.iter().fold(false, |any, v| any | (v != v)))
     }
     let is_plain = matches!(encoding.kind, Kind::Number { widen: false });
@@ -108,7 +111,10 @@ fn numbers(
             let values: &[$native] = typed(&cells);
             let missing: Vec<$native> =
                 encoding.missing.integers.iter().filter_map(|m| <$native>::try_from(*m).ok()).collect();
-            let not_a_time = matches!(encoding.stored, DataType::TimeDelta64 { .. }).then(|| <$native>::MIN);
+            // xarray writes NaT among CF times as the least i64.
+            let is_time = matches!(encoding.kind, Kind::Time { .. }) && encoding.stored == DataType::Int64;
+            let not_a_time =
+                (is_time || matches!(encoding.stored, DataType::TimeDelta64 { .. })).then(|| <$native>::MIN);
             let nulls = match (missing.as_slice(), not_a_time) {
                 ([], None) => nulls(undefined),
                 ([one], None) => null_where(values, |v| v == one, undefined),

@@ -1,5 +1,6 @@
 //! [`ZarrTable`]: one grid as a DataFusion table.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -175,15 +176,15 @@ impl TableProvider for ZarrTable {
         for filter in &filters {
             conditions.extend(Condition::all_of(filter, &self.grid.schema)?);
         }
-        let partitions = state.config().target_partitions();
+        let pieces = (state.config().target_partitions(), state.config().batch_size());
         if !ZarrConfig::of(state.config_options()).pruning {
-            return self.scan_all(&projection, filters, &conditions, partitions);
+            return self.scan_all(&projection, filters, &conditions, pieces);
         }
         let mut named: Vec<usize> = conditions.iter().flat_map(|c| c.columns().to_vec()).collect();
         named.extend(&projection);
         Box::pin(self.grid.load(&named)).await?;
         let grid = Arc::clone(&self.grid);
-        Ok(Arc::new(ZarrScanExec::try_new(grid, &projection, conditions, partitions, limit, true)?))
+        Ok(Arc::new(ZarrScanExec::try_new(grid, &projection, conditions, pieces, limit, true)?))
     }
 }
 
@@ -194,14 +195,11 @@ impl ZarrTable {
         projection: &[usize],
         filters: Vec<Arc<dyn PhysicalExpr>>,
         conditions: &[Condition],
-        partitions: usize,
+        pieces: (usize, usize),
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let mut columns = projection.to_vec();
-        columns.extend(conditions.iter().flat_map(Condition::columns).filter(|c| !projection.contains(c)));
-        columns.sort_unstable();
-        columns.dedup();
-        let columns = if filters.is_empty() { projection.to_vec() } else { columns };
-        let scan = ZarrScanExec::try_new(Arc::clone(&self.grid), &columns, Vec::new(), partitions, None, false)?;
+        let named = conditions.iter().flat_map(Condition::columns).filter(|c| !projection.contains(c));
+        let columns: Vec<usize> = projection.iter().chain(named.collect::<BTreeSet<_>>()).copied().collect();
+        let scan = ZarrScanExec::try_new(Arc::clone(&self.grid), &columns, Vec::new(), pieces, None, false)?;
         let schema = scan.schema();
         let mut plan: Arc<dyn ExecutionPlan> = Arc::new(scan);
         let filters = filters.into_iter().map(|f| reassign_expr_columns(f, &schema));

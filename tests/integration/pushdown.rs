@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use arrow::array::{Float64Array, Int64Array, RecordBatch, TimestampMicrosecondArray};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_zarr::{ZarrOptions, ZarrScanExec, ZarrTable, register_zarr};
+use datafusion_zarr::{ZarrOptions, ZarrTable, register_zarr};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
@@ -80,7 +80,6 @@ async fn table_in(store: Arc<dyn ObjectStore>, partitions: usize) -> SessionCont
 async fn a_join_over_a_limited_subquery_sees_the_limited_rows() {
     for partitions in [1, 3] {
         let ctx = session("ncep.zarr", partitions).await;
-        // The first seven rows have latitude 75 or less of one row of longitudes; only those may meet the right side.
         let limited = "(SELECT time, lat, lon FROM t ORDER BY time, lat DESC, lon LIMIT 60)";
         for right in ["lat < 60", "lat > 70 AND lon < 205", "lat = 72.5"] {
             let sql = format!(
@@ -159,7 +158,10 @@ async fn a_descending_order_needs_no_sort_unless_a_coordinate_has_null() {
     let sorted =
         plan(&ctx, "SELECT time, lat, lon, air FROM t WHERE time = '2013-01-01T00:00:00' ORDER BY lat DESC, lon").await;
     let lines = shown(&sorted);
-    assert!(lines.contains("ordering=[lat@1 DESC"), "{lines}");
+    assert!(lines.contains("ordering=[lat@1 DESC") && !lines.contains("SortExec"), "{lines}");
+    let batches = collect(sorted, ctx.task_ctx()).await.unwrap();
+    let latitudes: Vec<f64> = rows(&batches).iter().map(|r| r[1].as_ref().unwrap().number().unwrap()).collect();
+    assert!(latitudes.is_sorted_by(|a, b| a >= b) && latitudes.len() > 1000, "{latitudes:?}");
     // The descending order that is not there has to be sorted for.
     let ascending = plan(&ctx, "SELECT lat FROM t WHERE time = '2013-01-01T00:00:00' ORDER BY lat").await;
     assert!(shown(&ascending).contains("SortExec"), "{}", shown(&ascending));
@@ -217,6 +219,7 @@ async fn planning_does_not_count_chunks() {
             "SELECT a, b, v FROM t WHERE b BETWEEN 20 AND 40 LIMIT 5",
             "SELECT count(*) FROM t WHERE b > 3",
             "SELECT min(a), max(b) FROM t",
+            "SELECT v FROM t WHERE a > 5 AND a <> 7 LIMIT 1",
             "SELECT v FROM t WHERE v > 2 AND b = 7 ORDER BY a LIMIT 3",
         ] {
             let start = Instant::now();
@@ -225,7 +228,67 @@ async fn planning_does_not_count_chunks() {
         }
     }
     let slowest = times.iter().max().unwrap();
-    assert!(slowest.0 < Duration::from_millis(200), "{slowest:?}");
+    assert!(slowest.0 < Duration::from_secs(1), "{slowest:?}");
+}
+
+/// `v` on 10 × 200 × 200 cells in chunks of one `x`, and the numbers of its dimensions.
+async fn cube(partitions: usize) -> SessionContext {
+    table_in(store(&[("v", &[10, 200, 200], &[1, 100, 100], &["x", "y", "z"], 1.0)]).await, partitions).await
+}
+
+#[tokio::test]
+async fn a_join_leaves_the_order_of_a_scan() {
+    let join = "FROM t JOIN (VALUES (1, 1), (150, 150), (1, 150)) s(y, z) ON t.y = s.y AND t.z = s.z";
+    for partitions in [1, 3] {
+        let ctx = cube(partitions).await;
+        let batches =
+            ctx.sql(&format!("SELECT t.x, t.y, t.z {join} ORDER BY t.x")).await.unwrap().collect().await.unwrap();
+        let x: Vec<f64> = rows(&batches).iter().map(|r| r[0].as_ref().unwrap().number().unwrap()).collect();
+        assert!(x.len() == 30 && x.is_sorted(), "{x:?}");
+        let (counts, chunks) = answer(&ctx, &format!("SELECT DISTINCT count(*) OVER (PARTITION BY x) {join}")).await;
+        assert_eq!((counts, chunks), (vec!["[Some(Int(3))]".to_owned()], 0));
+    }
+}
+
+#[tokio::test]
+async fn statistics_are_those_of_what_several_conditions_leave() {
+    let ctx = cube(2).await;
+    let filter = "(x, y) IN ((1, 1), (2, 2), (3, 4)) AND (x, z) IN ((1, 5))";
+    let (found, _) =
+        answer(&ctx, &format!("SELECT max(y), min(y), count(*), count(DISTINCT y) FROM t WHERE {filter}")).await;
+    assert_eq!(found, ["[Some(Int(1)), Some(Int(1)), Some(Int(1)), Some(Int(1))]"]);
+}
+
+#[tokio::test]
+async fn what_a_condition_on_data_implies_may_not_fail_alone() {
+    let ctx = cube(1).await;
+    let (found, _) = answer(&ctx, "SELECT count(*) FROM t WHERE (v > 1e9 AND 10 / x > 1) OR x = 1").await;
+    assert_eq!(found, ["[Some(Int(40000))]"]);
+}
+
+#[tokio::test]
+async fn a_dimension_may_be_longer_than_memory() {
+    let ctx = table_in(store(&[("v", &[1 << 60], &[1_000_000], &["x"], 1.0)]).await, 2).await;
+    for (sql, want) in [
+        ("SELECT x FROM t WHERE x < 5 AND v > 0 LIMIT 1", "[Some(Int(0))]"),
+        ("SELECT x, v FROM t WHERE x = 1000000000000000", "[Some(Int(1000000000000000)), Some(Float(1.0))]"),
+        ("SELECT count(*) FROM t WHERE x >= 1000", "[Some(Int(1152921504606845976))]"),
+        ("SELECT x FROM t WHERE x % 7 = 3 LIMIT 1", "[Some(Int(3))]"),
+    ] {
+        assert_eq!(answer(&ctx, sql).await.0, [want], "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn both_zeros_are_zero() {
+    let arrays = store(&[("v", &[5, 3], &[5, 3], &["y", "x"], 1.0), ("y", &[5], &[5], &["y"], 0.0)]).await;
+    put_chunk(&arrays, "y/c/0", &[-1.0, -0.0, 0.0, 1.0, 2.0]).await;
+    let ctx = table_in(arrays, 1).await;
+    // Enough comparisons with one column that its values are sorted first.
+    let branch = |i: usize| format!("(y = {} AND x = {})", i % 3, i % 2);
+    let filter: Vec<String> = (0..20).map(branch).collect();
+    let sql = format!("SELECT count(*) FROM t WHERE {}", filter.join(" OR "));
+    assert_eq!(answer(&ctx, &sql).await.0, ["[Some(Int(8))]"]);
 }
 
 /// A thousand places of the store of 10^12 cells: (time, y, x).
@@ -268,16 +331,21 @@ async fn a_thousand_stations_meet_a_store_of_a_million_million_cells() {
     for (how, sql) in [
         ("IN", format!("SELECT time, y, x, v FROM t WHERE (time, y, x) IN ({})", tuples.join(", "))),
         ("OR", format!("SELECT time, y, x, v FROM t WHERE {}", points.join(" OR "))),
-        ("join", "SELECT t.* FROM stations s JOIN t ON t.time = s.time AND t.y = s.y AND t.x = s.x".to_owned()),
+        (
+            "join",
+            "SELECT t.time, t.y, t.x, t.v FROM stations s JOIN t ON t.time = s.time AND t.y = s.y AND t.x = s.x"
+                .to_owned(),
+        ),
     ] {
         let start = Instant::now();
         let (rows, chunks) = answer(&ctx, &sql).await;
         let elapsed = start.elapsed();
         eprintln!("{how}: {} rows, {chunks} chunks, {elapsed:?}", rows.len());
         assert_eq!(rows.len(), 1000, "{how}");
-        assert!(chunks <= 2000, "{how}: {chunks} chunks");
-        assert!(elapsed < Duration::from_secs(10), "{how}: {elapsed:?}");
+        assert!(chunks <= 1000, "{how}: {chunks} chunks");
+        // DataFusion takes its time over a thousand branches of OR, and machines differ.
+        assert!(elapsed < Duration::from_secs(if how == "OR" { 60 } else { 10 }), "{how}: {elapsed:?}");
     }
     let joined = plan(&ctx, "SELECT t.v FROM stations s JOIN t ON t.time = s.time AND t.y = s.y AND t.x = s.x").await;
-    assert!(joined.is::<ZarrScanExec>() || shown(&joined).contains("dynamic="), "{}", shown(&joined));
+    assert!(shown(&joined).contains("dynamic="), "{}", shown(&joined));
 }

@@ -52,8 +52,28 @@ pub(super) struct Progress {
 struct DynamicCondition {
     condition: Condition,
     tracker: Option<DynamicFilterTracker>,
-    /// Whether its value of now has not been looked at.
+    /// What it is now.
+    now: Vec<Condition>,
+    /// Whether that has not been evaluated on coordinates.
     is_new: bool,
+}
+
+impl DynamicCondition {
+    fn new(condition: &Condition) -> Result<Self> {
+        let tracker = match DynamicFilterTracking::classify(condition.expr()) {
+            DynamicFilterTracking::Watching(tracker) => Some(tracker),
+            _ => None,
+        };
+        Ok(Self { condition: condition.clone(), tracker, now: condition.now()?, is_new: true })
+    }
+
+    fn follow(&mut self) -> Result<()> {
+        if self.tracker.as_mut().is_some_and(DynamicFilterTracker::changed) {
+            self.now = self.condition.now()?;
+            self.is_new = true;
+        }
+        Ok(())
+    }
 }
 
 impl PartitionScan {
@@ -87,17 +107,10 @@ impl PartitionScan {
         if !self.scan.dynamic.is_empty() {
             self.scan.load().await?;
         }
-        let watched = |condition: &Condition| {
-            let tracker = match DynamicFilterTracking::classify(condition.expr()) {
-                DynamicFilterTracking::Watching(tracker) => Some(tracker),
-                _ => None,
-            };
-            DynamicCondition { condition: condition.clone(), tracker, is_new: true }
-        };
         Ok(Progress {
             queue: bound.blocks.share(self.partition, self.partitions),
             selection: bound.plan.selection.clone(),
-            dynamic: self.scan.dynamic.iter().map(watched).collect(),
+            dynamic: self.scan.dynamic.iter().map(DynamicCondition::new).collect::<Result<_>>()?,
             cells: u64::MAX,
             current: None,
         })
@@ -125,7 +138,7 @@ impl PartitionScan {
             progress.cells = progress.cells.saturating_add(block.cells());
             self.reservation.try_resize(self.bytes(&block))?;
             let start = Instant::now();
-            let rows = self.read(&bound.plan, block).await;
+            let rows = self.read(&bound.plan, &progress.dynamic, block).await;
             self.metrics.baseline.elapsed_compute().add_elapsed(start);
             self.metrics.record(&mut self.maker.context.counts);
             progress.current = rows?;
@@ -136,7 +149,7 @@ impl PartitionScan {
     /// not done again before as many have been looked at.
     fn follow_dynamic(&self, bound: &BoundScan, progress: &mut Progress) -> Result<()> {
         for dynamic in &mut progress.dynamic {
-            dynamic.is_new |= dynamic.tracker.as_mut().is_some_and(DynamicFilterTracker::changed);
+            dynamic.follow()?;
         }
         let of_now = |d: &DynamicCondition| self.scan.cells_of(&d.condition, &bound.plan.selection);
         let cost = progress.dynamic.iter().filter(|d| d.is_new).map(of_now).fold(0, u64::saturating_add);
@@ -147,7 +160,7 @@ impl PartitionScan {
         let mut conditions = Vec::new();
         for dynamic in &mut progress.dynamic {
             dynamic.is_new = false;
-            conditions.extend(dynamic.condition.now()?);
+            conditions.extend(dynamic.now.iter().cloned());
         }
         let left = Plan::new(&self.scan.grid.coordinates(), &conditions)?.selection;
         if !left.is_all(&self.scan.grid.sizes) {
@@ -158,7 +171,7 @@ impl PartitionScan {
     }
 
     /// The rows of `block`; `None` where no cell satisfies all conditions.
-    async fn read(&mut self, plan: &Plan, mut block: Block) -> Result<Option<BlockRows>> {
+    async fn read(&mut self, plan: &Plan, dynamic: &[DynamicCondition], mut block: Block) -> Result<Option<BlockRows>> {
         for condition in &plan.coordinates {
             if !self.keep(condition, &mut block, &mut HashMap::new()).await? {
                 return Ok(None);
@@ -167,7 +180,8 @@ impl PartitionScan {
         }
         let mut read = HashMap::new();
         let scan = Arc::clone(&self.scan);
-        let on_data = scan.dynamic.iter().filter(|c| c.columns().iter().any(|c| scan.is_data(*c)));
+        let now = dynamic.iter().flat_map(|d| &d.now);
+        let on_data = now.filter(|c| c.columns().iter().any(|c| scan.is_data(*c)));
         for condition in plan.data.iter().chain(on_data) {
             if !self.keep(condition, &mut block, &mut read).await? {
                 return Ok(None);

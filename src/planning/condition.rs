@@ -6,12 +6,15 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::ColumnarValue;
-use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{ColumnarValue, Operator};
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, DynamicFilterPhysicalExpr, Literal, NotExpr, UnKnownColumn, lit,
+};
 use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion::physical_expr::utils::reassign_expr_columns;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
+use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 
 /// When a condition has its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,10 +96,26 @@ impl Condition {
 
     /// What a dynamic condition is now.
     ///
+    /// In DataFusion 55.2 the bound of `min` becomes NULL where one partition has seen nothing but NULL, though rows below the bounds of others
+    /// are still wanted: a comparison with NULL is taken for true.
+    ///
     /// # Errors
     /// Expressions that cannot be read.
     pub(crate) fn now(&self) -> Result<Vec<Self>> {
-        let current = datafusion::physical_expr_common::physical_expr::snapshot_physical_expr(Arc::clone(&self.expr))?;
+        let current = snapshot_physical_expr(Arc::clone(&self.expr))?;
+        let mut negates = false;
+        let current = current.transform_up(|node| {
+            negates |= node.is::<NotExpr>();
+            let is_null = |e: &Arc<dyn PhysicalExpr>| e.downcast_ref::<Literal>().is_some_and(|l| l.value().is_null());
+            Ok(match node.downcast_ref::<BinaryExpr>() {
+                Some(b) if is_comparison(*b.op()) && (is_null(b.left()) || is_null(b.right())) => {
+                    Transformed::yes(lit(true))
+                }
+                _ => Transformed::no(node),
+            })
+        });
+        // Below a NOT, true would not be the careful answer.
+        let current = if negates { lit(true) } else { current.data()? };
         split_conjunction(&current).into_iter().map(|e| self.part(e)).collect()
     }
 
@@ -136,21 +155,23 @@ impl Condition {
     }
 }
 
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
 impl std::fmt::Display for Condition {
+    /// The expression, whose columns are names alone: their numbers are those of a schema that nobody else sees.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let text = self.expr.to_string();
-        // Columns are shown as name@number in a schema that nobody else sees.
-        let mut rest = text.as_str();
-        while let Some(at) = rest.find('@') {
-            let (before, after) = rest.split_at(at);
-            write!(f, "{before}")?;
-            let digits = after.get(1..).unwrap_or_default();
-            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-            if end == 0 {
-                write!(f, "@")?;
-            }
-            rest = digits.get(end..).unwrap_or_default();
+        let named = Arc::clone(&self.expr).transform_down(|node| {
+            Ok(match node.downcast_ref::<Column>() {
+                Some(column) => Transformed::yes(Arc::new(UnKnownColumn::new(column.name())) as Arc<dyn PhysicalExpr>),
+                None => Transformed::no(node),
+            })
+        });
+        match named.data() {
+            Ok(named) => write!(f, "{named}"),
+            Err(_) => write!(f, "{}", self.expr),
         }
-        write!(f, "{rest}")
     }
 }

@@ -9,6 +9,7 @@ use arrow::buffer::BooleanBuffer;
 
 use super::boxes::{Product, cells, disjoint, intersect};
 use super::selection::MAX_PRODUCTS;
+use super::values::strides;
 use super::{IndexSet, Values};
 use crate::store::DimensionChunks;
 
@@ -92,21 +93,6 @@ fn repeated(bits: &BooleanBuffer, total: usize) -> BooleanBuffer {
         all.append_buffer(bits);
     }
     all.finish()
-}
-
-fn strides(extents: &[u64]) -> Vec<u64> {
-    let mut step = 1u64;
-    let mut out: Vec<u64> = extents
-        .iter()
-        .rev()
-        .map(|n| {
-            let stride = step;
-            step = step.saturating_mul(*n);
-            stride
-        })
-        .collect();
-    out.reverse();
-    out
 }
 
 impl Joint {

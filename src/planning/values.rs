@@ -74,6 +74,17 @@ impl Values {
     }
 }
 
+/// Distance of neighbours along each axis of a C-ordered array of `lengths`; saturated.
+pub(crate) fn strides(lengths: &[u64]) -> Vec<u64> {
+    let mut out = vec![1u64; lengths.len()];
+    let mut step = 1u64;
+    for (stride, length) in out.iter_mut().zip(lengths).rev() {
+        *stride = step;
+        step = step.saturating_mul(*length);
+    }
+    out
+}
+
 /// How positions advance along one axis.
 #[derive(Debug, Clone)]
 enum Step {
@@ -224,7 +235,10 @@ mod tests {
         assert_eq!(rows.first_of_run(3, 5), Some(13));
         assert_eq!(&column.pick(&rows, 3, 5).unwrap(), &array.slice(13, 5));
         let part = column.rows(&[IndexSet::range(1..3), IndexSet::range(2..4)]);
-        assert_eq!((part.first_of_run(0, 2), part.first_of_run(0, 3), rows.first_of_run(18, 5)), (Some(12), None, None));
+        assert_eq!(
+            (part.first_of_run(0, 2), part.first_of_run(0, 3), rows.first_of_run(18, 5)),
+            (Some(12), None, None)
+        );
         assert_eq!(column.pick(&part, 0, 4).unwrap().as_ref(), &Int64Array::from_iter_values([12, 13, 22, 23]));
     }
 }

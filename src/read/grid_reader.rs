@@ -13,7 +13,7 @@ use crate::dataset::{Column, Grid, LeftOut, Role, Source, Variable, field};
 use crate::error::{Error, Result};
 use crate::options::ZarrOptions;
 use crate::planning::statistics::{Monotonic, monotonic};
-use crate::planning::{Block, Coordinates, IndexSet, Known, Values};
+use crate::planning::{Block, Coordinates, IndexSet, Known, Values, strides};
 use crate::store::{DimensionChunks, ReadableStore};
 
 /// Coordinates and fixed fields up to this size are read once and kept; larger ones are read Block by Block, like data.
@@ -277,9 +277,8 @@ impl ColumnReader {
         if self.role == Role::Data {
             context.counts.data_chunks += context.counts.chunks - before;
         }
-        let lengths: Vec<usize> = part.indices.iter().map(|set| to_usize(set.len())).collect();
-        let strides = super::cells::strides(&lengths).into_iter().map(|s| s as u64).collect();
-        Ok(Values { array: Some(values), axes: self.axes.clone(), strides, whole: false })
+        let lengths: Vec<u64> = part.indices.iter().map(IndexSet::len).collect();
+        Ok(Values { array: Some(values), axes: self.axes.clone(), strides: strides(&lengths), whole: false })
     }
 
     /// All its values, C order, where they are in memory.
@@ -348,9 +347,7 @@ impl EncodedArray {
 
     /// All values, along `axes`.
     fn whole(&self, kept: &ArrayRef, axes: &[usize]) -> Values {
-        let lengths: Vec<usize> = self.lengths().into_iter().map(to_usize).collect();
-        let strides = super::cells::strides(&lengths).into_iter().map(|s| s as u64).collect();
-        Values { array: Some(Arc::clone(kept)), axes: axes.to_vec(), strides, whole: true }
+        Values { array: Some(Arc::clone(kept)), axes: axes.to_vec(), strides: strides(&self.lengths()), whole: true }
     }
 
     /// The values of `block`, whose dimensions are in the order of the grid's.

@@ -18,7 +18,7 @@ const MAX_JOIN_KEYS: usize = 100_000;
 /// And their bytes.
 const MAX_JOIN_KEY_BYTES: usize = 16 << 20;
 
-/// Make `ctx` read Zarr: `CREATE EXTERNAL TABLE … STORED AS ZARR`, `FROM 'store.zarr'`, `read_zarr(…)` and `zarr_metadata(…)`.
+/// Make `ctx` read Zarr: `CREATE EXTERNAL TABLE … STORED AS ZARR`, `FROM 'store.zarr'`, `read_zarr(…)`, `zarr_metadata(…)` and `zarr_chunks(…)`.
 ///
 /// An analyzer rule, before all others, makes queries over Zarr tables mean what they say: Float32 columns are compared with literals in Float32,
 /// dates are those of the column's calendar, and `nearest(lat, 40.1)` finds the nearest value. Its functions are `nearest`, `nearest_point`,

@@ -227,6 +227,7 @@ async fn planning_does_not_count_chunks() {
             times.push((start.elapsed(), chunks, sql));
         }
     }
+    times.iter().for_each(|(elapsed, chunks, sql)| eprintln!("{chunks} chunks: {elapsed:?}  {sql}"));
     let slowest = times.iter().max().unwrap();
     assert!(slowest.0 < Duration::from_secs(1), "{slowest:?}");
 }
@@ -276,6 +277,36 @@ async fn a_dimension_may_be_longer_than_memory() {
         ("SELECT x FROM t WHERE x % 7 = 3 LIMIT 1", "[Some(Int(3))]"),
     ] {
         assert_eq!(answer(&ctx, sql).await.0, [want], "{sql}");
+    }
+}
+
+/// 9000 × 9000 values are too many to be kept.
+#[tokio::test]
+async fn a_large_fixed_field_is_evaluated_where_it_is_needed() {
+    let arrays = store(&[
+        ("v", &[2, 9000, 9000], &[1, 1000, 1000], &["t", "y", "x"], 1.0),
+        ("lsm", &[9000, 9000], &[1000, 1000], &["y", "x"], 1.0),
+    ]);
+    let arrays = arrays.await;
+    let mut land = vec![0.0; 1_000_000];
+    land[..1000].fill(1.0);
+    put_chunk(&arrays, "lsm/c/0/0", &land).await;
+    let ctx = table_in(arrays, 2).await;
+    let sql = "SELECT count(v) FROM t WHERE lsm > 0.5 AND y < 10 AND x < 10";
+    let lines = shown(&plan(&ctx, sql).await);
+    assert!(lines.contains("by_block=[lsm > 0.5]"), "{lines}");
+    assert_eq!(answer(&ctx, sql).await, (vec!["[Some(Int(20))]".to_owned()], 2));
+    // Where no cell is left, no data is read.
+    let (found, chunks) = answer(&ctx, "SELECT v FROM t WHERE lsm > 0.5 AND y BETWEEN 5 AND 10 AND x < 10").await;
+    assert_eq!((found.len(), chunks), (0, 0));
+}
+
+#[tokio::test]
+async fn explain_analyze_counts_what_was_read() {
+    let ctx = cube(1).await;
+    let text = answer(&ctx, "EXPLAIN ANALYZE SELECT v FROM t WHERE x = 3 AND y < 50").await.0.concat();
+    for count in ["chunks_read=2", "bytes_read=0", "requests=0", "decode_time=", "output_rows="] {
+        assert!(text.contains(count), "{count}: {text}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a column is compared with: operands of comparisons, bounds of BETWEEN, members of IN lists, and values of CASE.
+//! What a column is compared with: operands of comparisons, bounds of BETWEEN, members of IN lists, and values of CASE; in rows, field by field.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
@@ -16,37 +16,26 @@ pub(super) fn map_operands<K>(
     kind: impl Fn(&Expr) -> Option<K>,
     replace: impl Fn(&K, &Expr, &Expr) -> Result<Option<Expr>>,
 ) -> Result<Transformed<Expr>> {
-    let mut operands = Operands { replace, changed: false };
+    let mut operands = Operands { kind, replace, changed: false };
     let expr = match expr {
         Expr::BinaryExpr(BinaryExpr { mut left, op, mut right }) if is_comparison(op) => {
-            if let Some(k) = kind(&left) {
-                operands.set(&k, &left, &mut right)?;
-            } else if let Some(k) = kind(&right) {
-                operands.set(&k, &right, &mut left)?;
-            }
+            operands.set(&left, &mut right)?;
+            operands.set(&right, &mut left)?;
             Expr::BinaryExpr(BinaryExpr { left, op, right })
         }
         Expr::Between(Between { mut expr, negated, mut low, mut high }) => {
-            if let Some(k) = kind(&expr) {
-                operands.set(&k, &expr, &mut low)?;
-                operands.set(&k, &expr, &mut high)?;
-            } else if let Some(k) = kind(&low) {
-                operands.set(&k, &low, &mut expr)?;
-            } else if let Some(k) = kind(&high) {
-                operands.set(&k, &high, &mut expr)?;
-            }
+            operands.set(&expr, &mut low)?;
+            operands.set(&expr, &mut high)?;
+            operands.set(&low, &mut expr)?;
+            operands.set(&high, &mut expr)?;
             Expr::Between(Between { expr, negated, low, high })
         }
         Expr::InList(InList { expr, mut list, negated }) => {
-            if let Some(k) = kind(&expr) {
-                list.iter_mut().try_for_each(|member| operands.set(&k, &expr, member))?;
-            }
+            list.iter_mut().try_for_each(|member| operands.set(&expr, member))?;
             Expr::InList(InList { expr, list, negated })
         }
         Expr::Case(Case { expr: Some(expr), mut when_then_expr, else_expr }) => {
-            if let Some(k) = kind(&expr) {
-                when_then_expr.iter_mut().try_for_each(|(when, _)| operands.set(&k, &expr, when))?;
-            }
+            when_then_expr.iter_mut().try_for_each(|(when, _)| operands.set(&expr, when))?;
             Expr::Case(Case { expr: Some(expr), when_then_expr, else_expr })
         }
         other => other,
@@ -54,17 +43,24 @@ pub(super) fn map_operands<K>(
     Ok(if operands.changed { Transformed::yes(expr) } else { Transformed::no(expr) })
 }
 
-struct Operands<R> {
+struct Operands<F, R> {
+    kind: F,
     replace: R,
     changed: bool,
 }
 
-impl<R> Operands<R> {
-    fn set<K>(&mut self, kind: &K, column: &Expr, operand: &mut Expr) -> Result<()>
+impl<F, R> Operands<F, R> {
+    /// Replace `operand` where `column` is one; of two rows, field by field.
+    fn set<K>(&mut self, column: &Expr, operand: &mut Expr) -> Result<()>
     where
+        F: Fn(&Expr) -> Option<K>,
         R: Fn(&K, &Expr, &Expr) -> Result<Option<Expr>>,
     {
-        if let Some(new) = (self.replace)(kind, column, operand)? {
+        if let (Some(columns), Some(operands)) = (row(column), row_mut(operand)) {
+            return columns.iter().zip(operands).try_for_each(|(column, operand)| self.set(column, operand));
+        }
+        let Some(kind) = (self.kind)(column) else { return Ok(()) };
+        if let Some(new) = (self.replace)(&kind, column, operand)? {
             *operand = new;
             self.changed = true;
         }
@@ -72,7 +68,23 @@ impl<R> Operands<R> {
     }
 }
 
-fn is_comparison(op: Operator) -> bool {
+/// The fields of a row, as in `(lat, lon) = (40, 250)`.
+pub(super) fn row(expr: &Expr) -> Option<&[Expr]> {
+    match expr {
+        Expr::ScalarFunction(call) if call.name() == "struct" => Some(&call.args),
+        _ => None,
+    }
+}
+
+fn row_mut(expr: &mut Expr) -> Option<&mut [Expr]> {
+    match expr {
+        Expr::ScalarFunction(call) if call.name() == "struct" => Some(&mut call.args),
+        _ => None,
+    }
+}
+
+/// Whether `op` compares.
+pub(super) fn is_comparison(op: Operator) -> bool {
     matches!(
         op,
         Operator::Eq

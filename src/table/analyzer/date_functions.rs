@@ -14,8 +14,8 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, ScalarUDF, WindowFrameBound, WindowFrameUnits, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::date_literals;
 use super::scope::{Scope, Time};
+use super::{date_literals, gregorian_only};
 use crate::dataset::cf::{Calendar, PARTS, Part};
 use crate::options::ZarrConfig;
 use crate::table::calendar_functions::{self, no_weeks};
@@ -31,7 +31,7 @@ pub(super) fn replace(call: &ScalarFunction, scope: &Scope) -> Result<Option<Exp
     let known =
         matches!(name, "cf_part" | "cf_trunc" | "cf_bin" | "date_part" | "date_trunc" | "date_bin" | "to_unixtime");
     let Some(argument) = call.args.get(at).filter(|_| known) else { return Ok(None) };
-    let Some(time) = scope.time(argument) else { return Ok(None) };
+    let Some(time) = scope.dates(argument).filter(|t| !(t.as_text && t.is_gregorian())) else { return Ok(None) };
     let gregorian = time.calendar.is_gregorian() && time.mixed_with.is_none();
     match name {
         "cf_part" | "cf_trunc" if call.args.len() == 2 => with_calendar(call, Arc::clone(&call.func), &time).map(Some),
@@ -125,7 +125,7 @@ fn bin(call: &ScalarFunction, function: Arc<ScalarUDF>, time: &Time) -> Result<E
 
 fn mixed(one: Calendar, other: Calendar) -> DataFusionError {
     DataFusionError::Plan(format!(
-        "the UNION holds dates of calendar `{}` and of calendar `{}`; apply the function in each of its branches",
+        "the UNION, or the choice, holds dates of calendar `{}` and of calendar `{}`; apply the function in each of its branches",
         one.name(),
         other.name()
     ))
@@ -140,7 +140,7 @@ fn no_seconds(argument: &Expr, time: &Time) -> DataFusionError {
 }
 
 fn no_arithmetic(argument: &Expr, time: &Time) -> DataFusionError {
-    let (name, calendar) = (Scope::name(argument), time.calendar.name());
+    let (name, calendar) = (Scope::name(argument), time.foreign().name());
     DataFusionError::Plan(format!(
         "`{name}` can neither be added to nor subtracted from, as its calendar is `{calendar}`; use `cf_part('doy', {name})`, \
          `cf_bin(INTERVAL '10 days', {name})`, or the raw numbers of option `decode_times` = `false`"
@@ -160,7 +160,7 @@ pub(super) fn check_arithmetic(expr: &Expr, scope: &Scope) -> Result<()> {
 
 fn check_operands(left: &Expr, right: &Expr, scope: &Scope) -> Result<()> {
     for operand in [left, right] {
-        if let Some(time) = scope.time(operand).filter(|t| !t.calendar.is_gregorian() || t.mixed_with.is_some()) {
+        if let Some(time) = scope.dates(operand).filter(|t| !t.is_gregorian()) {
             return Err(no_arithmetic(operand, &time));
         }
     }
@@ -184,15 +184,25 @@ pub(super) fn check_window(call: &WindowFunction, scope: &Scope) -> Result<()> {
     check_operands(&key.expr, &key.expr, scope)
 }
 
-/// Refuses arithmetic on text dates while SQL is planned, where it would fail for its types before the rule can say why.
+/// Plans operators on times, where it would be too late in the rule: types that do not fit are refused before it could say why.
 #[derive(Debug)]
-pub(super) struct Arithmetic;
+pub(super) struct Operators;
 
-impl ExprPlanner for Arithmetic {
+impl ExprPlanner for Operators {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        if matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
-            let scope = Scope { schema: schema.clone(), inputs: &[], config: ZarrConfig::default() };
-            check_operands(&expr.left, &expr.right, &scope)?;
+        let scope = Scope { schema: schema.clone(), inputs: &[], config: ZarrConfig::default() };
+        match expr.op {
+            BinaryOperator::Plus | BinaryOperator::Minus => check_operands(&expr.left, &expr.right, &scope)?,
+            BinaryOperator::Eq
+            | BinaryOperator::NotEq
+            | BinaryOperator::Lt
+            | BinaryOperator::LtEq
+            | BinaryOperator::Gt
+            | BinaryOperator::GtEq => {
+                gregorian_only::check_operands(&expr.left, &expr.right, &scope)?;
+                return Ok(PlannerResult::Original(date_literals::with_text_parameters(expr, &scope)));
+            }
+            _ => {}
         }
         Ok(PlannerResult::Original(expr))
     }

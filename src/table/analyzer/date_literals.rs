@@ -4,11 +4,14 @@
 //! typed timestamps for timestamp columns, in the whole range of their type, and text of the column's form for text columns.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
+use datafusion::logical_expr::planner::RawBinaryExpr;
 
 use super::comparison::map_operands;
 use super::scope::{Scope, Time};
@@ -20,7 +23,77 @@ use crate::table::labels::{holds_labels, unit_of};
 /// # Errors
 /// A date that the column's calendar lacks.
 pub(super) fn rewrite(expr: Expr, scope: &Scope) -> Result<Transformed<Expr>> {
-    map_operands(expr, |e| scope.time(e).filter(|t| holds_labels(&t.data_type)), first_instant)
+    map_operands(expr, |e| scope.time(e).filter(|t| holds_labels(&t.data_type)), operand)
+}
+
+/// `array_has` of a list of literals and a time, which is what `time = ANY (…)` is, with its literals as what the column holds.
+///
+/// # Errors
+/// As [`rewrite`].
+pub(super) fn rewrite_any(call: &ScalarFunction, scope: &Scope) -> Result<Option<Expr>> {
+    let ("array_has", [list, column]) = (call.name(), call.args.as_slice()) else { return Ok(None) };
+    let Some(time) = scope.time(column).filter(|t| holds_labels(&t.data_type)) else { return Ok(None) };
+    let list = operand(&time, column, list)?;
+    Ok(list
+        .map(|list| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&call.func), vec![list, column.clone()]))))
+}
+
+/// Functions that give one of their arguments, or a list of them.
+const CHOOSING: [&str; 7] = ["array_max", "array_min", "coalesce", "greatest", "least", "make_array", "nullif"];
+
+/// What the times of `column` are compared with, as a value of them: a literal, or a choice of literals.
+fn operand(time: &Time, column: &Expr, expr: &Expr) -> Result<Option<Expr>> {
+    match expr {
+        Expr::ScalarFunction(call) if CHOOSING.contains(&call.name()) && !call.args.is_empty() => {
+            let values: Option<Vec<Expr>> =
+                call.args.iter().map(|e| operand(time, column, e)).collect::<Result<_>>()?;
+            Ok(values.map(|v| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&call.func), v))))
+        }
+        _ => {
+            check_text(time, column, expr)?;
+            first_instant(time, column, expr)
+        }
+    }
+}
+
+/// Refuse text that is no date where it is compared with text that is one.
+fn check_text(time: &Time, column: &Expr, expr: &Expr) -> Result<()> {
+    // A choice may hold other texts than dates.
+    let holds_dates = matches!(
+        column,
+        Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::AggregateFunction(_) | Expr::ScalarSubquery(_)
+    );
+    let text = expr.as_literal().and_then(|l| l.try_as_str().flatten());
+    let Some(text) = text.filter(|_| holds_dates && time.data_type.is_string() && time.calendar.is_text()) else {
+        return Ok(());
+    };
+    if Written::parse(text).is_some() {
+        return Ok(());
+    }
+    Err(DataFusionError::Plan(format!(
+        "'{text}' is no date and `{}` holds dates of calendar `{}`; write a date as '2000', '2000-02', '2000-02-29' or '2000-02-29T12:00:00'",
+        Scope::name(column),
+        time.calendar.name()
+    )))
+}
+
+/// Whether `expr` is a literal of a date.
+pub(super) fn is_date(expr: &Expr) -> bool {
+    date_of(expr).is_some()
+}
+
+/// The comparison with parameters of no known type as text, where they are compared with a time: dates are completed when they are known.
+pub(super) fn with_text_parameters(mut expr: RawBinaryExpr, scope: &Scope) -> RawBinaryExpr {
+    let is_time = |e: &Expr| scope.time(e).is_some_and(|t| holds_labels(&t.data_type));
+    let (left, right) = (is_time(&expr.left), is_time(&expr.right));
+    for (operand, beside_time) in [(&mut expr.left, right), (&mut expr.right, left)] {
+        if let Expr::Placeholder(Placeholder { id, field: field @ None }) = operand
+            && beside_time
+        {
+            *field = Some(Arc::new(Field::new(id.as_str(), DataType::Utf8, true)));
+        }
+    }
+    expr
 }
 
 /// The literal `operand` as a value of the times of `column`; `None` where it is no literal of a date, or has no such value.

@@ -7,6 +7,8 @@
 //! - [`float_literals`]: comparisons of Float32 columns with literals are made in Float32.
 //! - [`date_literals`]: literals compared with times are completed to their first instant.
 //! - [`date_functions`]: date functions know the calendar, and what cannot be right is refused.
+//! - [`row_literals`]: literals in rows get the types of the columns that they are compared with.
+//! - [`gregorian_only`]: functions and casts that would take any date for a Gregorian one are refused.
 //! - [`nearest`] and [`nearest_point`]: calls become the value, or the cell, that is nearest.
 //! - [`quoted_names`]: names that need quotes and have none.
 
@@ -15,10 +17,12 @@ mod comparison;
 mod date_functions;
 mod date_literals;
 mod float_literals;
+mod gregorian_only;
 mod lineage;
 mod nearest;
 mod nearest_point;
 mod quoted_names;
+mod row_literals;
 mod scope;
 
 use std::sync::Arc;
@@ -28,6 +32,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -59,7 +64,7 @@ pub(super) fn install(state: &mut SessionState) -> Result<()> {
     for function in calendar_functions::all().into_iter().chain([nearest::function(), nearest_point::function()]) {
         state.register_udf(Arc::new(function))?;
     }
-    state.register_expr_planner(Arc::new(date_functions::Arithmetic))?;
+    state.register_expr_planner(Arc::new(date_functions::Operators))?;
     Ok(())
 }
 
@@ -138,20 +143,35 @@ fn rewrite(expr: Expr, scope: &Scope) -> Result<Transformed<Expr>> {
     match &expr {
         Expr::BinaryExpr(_) | Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => {
             date_functions::check_arithmetic(&expr, scope)?;
-            float_literals::rewrite(expr, scope)?.transform_data(|e| date_literals::rewrite(e, scope))
+            gregorian_only::check_comparison(&expr, scope)?;
+            float_literals::rewrite(expr, scope)?
+                .transform_data(|e| date_literals::rewrite(e, scope))?
+                .transform_data(|e| row_literals::rewrite(e, scope))
         }
-        Expr::ScalarFunction(call) => {
-            let replaced = match call.name() {
-                nearest::NAME => Some(nearest::replace(call, scope)?),
-                nearest_point::NAME => Some(nearest_point::replace(call, scope)?),
-                _ => date_functions::replace(call, scope)?,
-            };
-            Ok(replaced.map_or_else(|| Transformed::no(expr), Transformed::yes))
-        }
+        Expr::ScalarFunction(call) => match replacement(call, scope)? {
+            Some(replacement) => Ok(Transformed::yes(replacement)),
+            None => checked(expr, scope),
+        },
         Expr::WindowFunction(call) => {
             date_functions::check_window(call, scope)?;
-            Ok(Transformed::no(expr))
+            checked(expr, scope)
         }
+        Expr::AggregateFunction(_) | Expr::Cast(_) | Expr::TryCast(_) => checked(expr, scope),
         _ => Ok(Transformed::no(expr)),
     }
+}
+
+/// What stands for a call of a function.
+fn replacement(call: &ScalarFunction, scope: &Scope) -> Result<Option<Expr>> {
+    match call.name() {
+        nearest::NAME => nearest::replace(call, scope).map(Some),
+        nearest_point::NAME => nearest_point::replace(call, scope).map(Some),
+        "array_has" => date_literals::rewrite_any(call, scope),
+        _ => date_functions::replace(call, scope),
+    }
+}
+
+fn checked(expr: Expr, scope: &Scope) -> Result<Transformed<Expr>> {
+    gregorian_only::check(&expr, scope)?;
+    Ok(Transformed::no(expr))
 }

@@ -79,6 +79,7 @@ impl ScalarUDFImpl for Placeholder {
 /// An argument that is no dimension coordinate, or no literal; a value more than one step outside of the axis.
 pub(super) fn replace(call: &ScalarFunction, scope: &Scope) -> Result<Expr> {
     let [column, value, tolerance @ ..] = call.args.as_slice() else { return Err(form()) };
+    check_parameters(NAME, &call.args)?;
     if is_null(value) {
         return Ok(lit(ScalarValue::Boolean(None)));
     }
@@ -87,6 +88,22 @@ pub(super) fn replace(call: &ScalarFunction, scope: &Scope) -> Result<Expr> {
     let axis = Axis::new(table, index, &name, value)?;
     let Some(chosen) = axis.nearest(value, tolerance.first())? else { return Ok(lit(false)) };
     Ok(column.clone().eq(Expr::Literal(chosen, None)))
+}
+
+/// Refuse parameters of a prepared statement: the nearest value is looked up before they are known.
+///
+/// # Errors
+/// A parameter among the arguments.
+pub(super) fn check_parameters(function: &str, args: &[Expr]) -> Result<()> {
+    match args.iter().find_map(|e| match e {
+        Expr::Placeholder(parameter) => Some(&parameter.id),
+        _ => None,
+    }) {
+        None => Ok(()),
+        Some(id) => Err(DataFusionError::Plan(format!(
+            "{function} takes literals and `{id}` is a parameter without a value; give its value, or write the number in its place"
+        ))),
+    }
 }
 
 fn form() -> DataFusionError {

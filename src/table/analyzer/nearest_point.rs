@@ -11,7 +11,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ScalarUDF, lit};
 
 use super::lineage::{Origin, origin};
-use super::nearest::{Number, Placeholder, number, shown, table_column, values_of};
+use super::nearest::{Number, Placeholder, check_parameters, number, shown, table_column, values_of};
 use super::scope::Scope;
 use crate::dataset::Role;
 use crate::read::GridReader;
@@ -31,6 +31,7 @@ pub(super) fn function() -> ScalarUDF {
 /// cannot name the cell.
 pub(super) fn replace(call: &ScalarFunction, scope: &Scope) -> Result<Expr> {
     let [lat, lon, values @ ..] = call.args.as_slice() else { return Err(form()) };
+    check_parameters(NAME, values)?;
     if values.iter().any(|v| v.as_literal().is_some_and(ScalarValue::is_null)) {
         return Ok(lit(ScalarValue::Boolean(None)));
     }

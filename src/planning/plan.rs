@@ -136,7 +136,9 @@ impl Builder<'_> {
                 None => self.merge(joined, &mut masks),
             }
         }
-        masks.into_iter().for_each(|joined| self.mask(joined));
+        for joined in masks {
+            self.mask(joined);
+        }
         self.plan.selection.settle();
     }
 

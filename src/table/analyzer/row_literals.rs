@@ -43,7 +43,7 @@ fn with_type(expr: &Expr, data_type: &DataType) -> Option<Expr> {
         return None;
     }
     let value = literal.cast_to(data_type).ok()?;
-    let same = value.is_null() == literal.is_null() && value.cast_to(&own).ok()? == *literal;
+    let same = literal.is_null() || (!value.is_null() && value.cast_to(&own).ok()? == *literal);
     same.then(|| Expr::Literal(value, metadata.clone()))
 }
 

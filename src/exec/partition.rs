@@ -56,20 +56,27 @@ struct DynamicCondition {
     now: Vec<Condition>,
     /// Whether that has not been evaluated on coordinates.
     is_new: bool,
+    trusts_bounds: bool,
 }
 
 impl DynamicCondition {
-    fn new(condition: &Condition) -> Result<Self> {
+    fn new(condition: &Condition, trusts_bounds: bool) -> Result<Self> {
         let tracker = match DynamicFilterTracking::classify(condition.expr()) {
             DynamicFilterTracking::Watching(tracker) => Some(tracker),
             _ => None,
         };
-        Ok(Self { condition: condition.clone(), tracker, now: condition.now()?, is_new: true })
+        Ok(Self {
+            now: condition.now(trusts_bounds)?,
+            condition: condition.clone(),
+            tracker,
+            is_new: true,
+            trusts_bounds,
+        })
     }
 
     fn follow(&mut self) -> Result<()> {
         if self.tracker.as_mut().is_some_and(DynamicFilterTracker::changed) {
-            self.now = self.condition.now()?;
+            self.now = self.condition.now(self.trusts_bounds)?;
             self.is_new = true;
         }
         Ok(())
@@ -107,10 +114,11 @@ impl PartitionScan {
         if !self.scan.dynamic.is_empty() {
             self.scan.load().await?;
         }
+        let dynamic = self.scan.dynamic.iter().map(|c| DynamicCondition::new(c, self.scan.trusts_bounds));
         Ok(Progress {
             queue: bound.blocks.share(self.partition, self.partitions),
             selection: bound.plan.selection.clone(),
-            dynamic: self.scan.dynamic.iter().map(DynamicCondition::new).collect::<Result<_>>()?,
+            dynamic: dynamic.collect::<Result<_>>()?,
             cells: u64::MAX,
             current: None,
         })

@@ -19,6 +19,8 @@ pub(super) struct Scan {
     pub(super) conditions: Vec<Condition>,
     /// Rows of a batch, and of a Block no fewer where chunks are small.
     pub(super) batch_size: usize,
+    /// Whether dynamic conditions that are bounds alone hold for all rows that are needed.
+    pub(super) trusts_bounds: bool,
     /// Conditions that change while it runs; rows that do not satisfy them may be left out.
     pub(super) dynamic: Vec<Condition>,
 }

@@ -71,7 +71,8 @@ impl ZarrScanExec {
         pruning: bool,
     ) -> Result<Self> {
         let schema = Arc::new(grid.schema.project(projection)?);
-        let scan = Scan { grid, projection: projection.into(), conditions, batch_size, dynamic: Vec::new() };
+        let dynamic = Vec::new();
+        let scan = Scan { grid, projection: projection.into(), conditions, batch_size, trusts_bounds: false, dynamic };
         let bound = if scan.is_late() { None } else { Some(scan.bind()?) };
         Self::new(scan, bound, schema, partitions, fetch, pruning)
     }
@@ -260,6 +261,7 @@ impl ExecutionPlan for ZarrScanExec {
             return Ok(FilterPushdownPropagation::with_parent_pushdown_result(vec![PushedDown::No; filters.len()]));
         }
         let mut scan = self.scan.as_ref().clone();
+        scan.trusts_bounds = !config.optimizer.enable_aggregate_dynamic_filter_pushdown;
         let answer = |taken| if taken { PushedDown::Yes } else { PushedDown::No };
         let answers: Vec<PushedDown> =
             filters.iter().map(|f| answer(Self::take_filter(&mut scan, &f.filter))).collect();

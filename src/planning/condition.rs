@@ -8,9 +8,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{ColumnarValue, Operator};
-use datafusion::physical_expr::expressions::{
-    BinaryExpr, Column, DynamicFilterPhysicalExpr, Literal, NotExpr, UnKnownColumn, lit,
-};
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, DynamicFilterPhysicalExpr, UnKnownColumn};
 use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion::physical_expr::utils::reassign_expr_columns;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
@@ -94,28 +92,18 @@ impl Condition {
         self.when
     }
 
-    /// What a dynamic condition is now.
+    /// What a dynamic condition is now; none where it cannot be trusted.
     ///
-    /// In DataFusion 55.2 the bound of `min` becomes NULL where one partition has seen nothing but NULL, though rows below the bounds of others
-    /// are still wanted: a comparison with NULL is taken for true.
+    /// DataFusion 55.2 narrows a scan below `min` and `max` to `a < bound OR b > bound`, and leaves out arguments that are no columns and those whose
+    /// bound is still NULL, so that rows which these need are lost. Without `trusts_bounds`, conditions of that form are not used.
     ///
     /// # Errors
     /// Expressions that cannot be read.
-    pub(crate) fn now(&self) -> Result<Vec<Self>> {
+    pub(crate) fn now(&self, trusts_bounds: bool) -> Result<Vec<Self>> {
         let current = snapshot_physical_expr(Arc::clone(&self.expr))?;
-        let mut negates = false;
-        let current = current.transform_up(|node| {
-            negates |= node.is::<NotExpr>();
-            let is_null = |e: &Arc<dyn PhysicalExpr>| e.downcast_ref::<Literal>().is_some_and(|l| l.value().is_null());
-            Ok(match node.downcast_ref::<BinaryExpr>() {
-                Some(b) if is_comparison(*b.op()) && (is_null(b.left()) || is_null(b.right())) => {
-                    Transformed::yes(lit(true))
-                }
-                _ => Transformed::no(node),
-            })
-        });
-        // Below a NOT, true would not be the careful answer.
-        let current = if negates { lit(true) } else { current.data()? };
+        if !trusts_bounds && is_bounds(&current) {
+            return Ok(Vec::new());
+        }
         split_conjunction(&current).into_iter().map(|e| self.part(e)).collect()
     }
 
@@ -155,9 +143,13 @@ impl Condition {
     }
 }
 
-fn is_comparison(op: Operator) -> bool {
-    use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
-    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+/// Whether `expr` is `a < 1 OR b > 2 OR …`.
+fn is_bounds(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    expr.downcast_ref::<BinaryExpr>().is_some_and(|binary| match binary.op() {
+        Operator::Or => is_bounds(binary.left()) && is_bounds(binary.right()),
+        Operator::Lt | Operator::Gt => binary.left().is::<Column>(),
+        _ => false,
+    })
 }
 
 impl std::fmt::Display for Condition {

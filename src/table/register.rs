@@ -27,6 +27,9 @@ const MAX_JOIN_KEY_BYTES: usize = 16 << 20;
 /// It raises the limits below which a join tells the keys of its smaller side to a scan (`hash_join_inlist_pushdown_max_size` and
 /// `…_max_distinct_values`), unless the session has set them.
 ///
+/// It turns off `datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown`, whose filters of DataFusion 55.2 lose rows that are needed; minima and
+/// maxima of coordinates are known without it.
+///
 /// It may be called before or after [`SessionContext::enable_url_table`], and twice. Statements that the session has prepared (`PREPARE`) before the
 /// first call are forgotten; all else stays.
 ///
@@ -69,6 +72,8 @@ pub fn register_zarr(ctx: &SessionContext) -> Result<()> {
     if optimizer.hash_join_inlist_pushdown_max_size == default.hash_join_inlist_pushdown_max_size {
         optimizer.hash_join_inlist_pushdown_max_size = MAX_JOIN_KEY_BYTES;
     }
+    // In DataFusion 55.2 the bounds that it makes of `min` and `max` lose rows that other aggregates beside them need.
+    optimizer.enable_aggregate_dynamic_filter_pushdown = false;
     state.table_factories_mut().insert("ZARR".into(), Arc::new(ZarrTableFactory));
     state.register_udtf("read_zarr", Arc::new(ReadZarr));
     state.register_udtf("zarr_metadata", Arc::new(ZarrMetadata));

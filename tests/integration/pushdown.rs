@@ -53,7 +53,7 @@ async fn store(arrays: &[Array<'_>]) -> Arc<dyn ObjectStore> {
     store.put(&Path::from("s/zarr.json"), group.to_string().into()).await.unwrap();
     for (name, shape, chunks, dims, fill) in arrays {
         let array = json!({
-            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "float32", "fill_value": fill,
+            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "float32", "fill_value": if fill.is_nan() { json!("NaN") } else { json!(fill) },
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
             "chunk_key_encoding": {"name": "default"}, "dimension_names": dims,
             "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
@@ -309,6 +309,34 @@ async fn explain_analyze_counts_what_was_read() {
     let text = answer(&ctx, "EXPLAIN ANALYZE SELECT v FROM t WHERE x = 3 AND y < 50").await.0.concat();
     for count in ["chunks_read=2", "bytes_read=0", "requests=0", "decode_time=", "output_rows="] {
         assert!(text.contains(count), "{count}: {text}");
+    }
+}
+
+/// DataFusion 55.2 would narrow the scan to what the first of these needs.
+#[tokio::test]
+async fn aggregates_beside_min_and_max_see_all_rows() {
+    let arrays = store(&[("v", &[40, 2], &[1, 2], &["y", "x"], f64::NAN)]).await;
+    for (y, value) in [(0u8, 5.0), (1, 1.0), (20, -30.0), (30, 40.0), (39, 3.0)] {
+        put_chunk(&arrays, &format!("v/c/{y}/0"), &[value, f32::NAN]).await;
+    }
+    for (registers, partitions) in [(true, 1), (true, 2), (false, 1), (false, 2)] {
+        let config = SessionConfig::new().with_target_partitions(partitions).with_batch_size(2);
+        let ctx = SessionContext::new_with_config(config);
+        if registers {
+            register_zarr(&ctx).unwrap();
+        }
+        let table = ZarrTable::open_in(Arc::clone(&arrays), Path::from("s"), &ZarrOptions::default()).await.unwrap();
+        ctx.register_table("t", Arc::new(table)).unwrap();
+        for (sql, want) in [
+            ("SELECT min(v), max(v) FROM t", "[Some(Float(-30.0)), Some(Float(40.0))]"),
+            ("SELECT max(v), min(abs(v)) FROM t", "[Some(Float(40.0)), Some(Float(1.0))]"),
+            (
+                "SELECT min(v), max(abs(v)), max(-v) FROM t",
+                "[Some(Float(-30.0)), Some(Float(40.0)), Some(Float(30.0))]",
+            ),
+        ] {
+            assert_eq!(answer(&ctx, sql).await.0, [want], "{sql} registers: {registers}, partitions: {partitions}");
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use arrow::buffer::BooleanBuffer;
 
 use super::boxes::{Product, cells, disjoint, intersect};
 use super::selection::MAX_PRODUCTS;
-use super::values::strides;
+use super::values::{next_index, strides};
 use super::{IndexSet, Values};
 use crate::store::DimensionChunks;
 
@@ -248,6 +248,7 @@ fn for_each_run(inside: &[IndexSet], all: &[IndexSet], mut found: impl FnMut(Ran
     if ranks.iter().any(Vec::is_empty) {
         return;
     }
+    let lengths: Vec<usize> = ranks.iter().map(Vec::len).collect();
     let mut index = vec![0usize; ranks.len()];
     let position = |p: u64| usize::try_from(p).unwrap_or(usize::MAX);
     loop {
@@ -255,16 +256,8 @@ fn for_each_run(inside: &[IndexSet], all: &[IndexSet], mut found: impl FnMut(Ran
         for run in &runs {
             found(position(offset + run.start)..position(offset + run.end));
         }
-        let mut axis = index.len();
-        loop {
-            let Some(next) = axis.checked_sub(1) else { return };
-            axis = next;
-            let (Some(i), Some(r)) = (index.get_mut(axis), ranks.get(axis)) else { return };
-            *i += 1;
-            if *i < r.len() {
-                break;
-            }
-            *i = 0;
+        if !next_index(&mut index, &lengths) {
+            return;
         }
     }
 }

@@ -25,4 +25,4 @@ pub(crate) use index_set::IndexSet;
 pub(crate) use partitions::share;
 pub(crate) use plan::Plan;
 pub(crate) use selection::Selection;
-pub(crate) use values::{RowOrder, Values, strides};
+pub(crate) use values::{RowOrder, Values, next_index, strides};

@@ -85,6 +85,18 @@ pub(crate) fn strides(lengths: &[u64]) -> Vec<u64> {
     out
 }
 
+/// Go on to the next index inside `lengths`, last axis fastest; `false` after the last.
+pub(crate) fn next_index(index: &mut [usize], lengths: &[usize]) -> bool {
+    for (i, length) in index.iter_mut().zip(lengths).rev() {
+        *i += 1;
+        if *i < *length {
+            return true;
+        }
+        *i = 0;
+    }
+    false
+}
+
 /// How positions advance along one axis.
 #[derive(Debug, Clone)]
 enum Step {

@@ -2,6 +2,7 @@
 
 use super::buffer::PooledBuffer;
 use super::decode::VariableElements;
+use crate::planning::next_index;
 
 /// Decoded elements in C order, native-endian.
 #[derive(Debug)]
@@ -95,21 +96,14 @@ fn for_each_listed_row(lists: &[Vec<usize>], target: &Layout, mut run: impl FnMu
     if lists.iter().any(Vec::is_empty) {
         return;
     }
+    let lengths: Vec<usize> = outer.iter().map(Vec::len).collect();
     let mut index = vec![0usize; outer.len()];
     loop {
         let from = index.iter().zip(outer).filter_map(|(i, list)| list.get(*i)).sum();
         let to = index.iter().zip(&target.strides).fold(target.offset, |to, (i, stride)| to + i * stride);
         run(from, to, last);
-        let mut axis = outer.len();
-        loop {
-            let Some(next) = axis.checked_sub(1) else { return };
-            axis = next;
-            let (Some(i), Some(offsets)) = (index.get_mut(axis), outer.get(axis)) else { return };
-            *i += 1;
-            if *i < offsets.len() {
-                break;
-            }
-            *i = 0;
+        if !next_index(&mut index, &lengths) {
+            return;
         }
     }
 }

@@ -340,6 +340,35 @@ async fn aggregates_beside_min_and_max_see_all_rows() {
     }
 }
 
+/// Chunks of a local store that need no decoding are tested for NaN while they are read; those of other stores after.
+#[tokio::test]
+async fn uncompressed_chunks_have_the_same_nulls_in_files_and_in_memory() {
+    // A chunk longer than what is read at once, without NaN, with one at the end, with one at the start.
+    let arrays = store(&[("v", &[3, 100_000], &[1, 100_000], &["y", "x"], 0.0)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    for (y, nan) in [(0, None), (1, Some(99_999usize)), (2, Some(0))] {
+        let mut values = vec![1.5; 100_000];
+        if let Some(at) = nan {
+            values[at] = f32::NAN;
+        }
+        put_chunk(&arrays, &format!("v/c/{y}/0"), &values).await;
+    }
+    for key in ["zarr.json", "v/zarr.json", "v/c/0/0", "v/c/1/0", "v/c/2/0"] {
+        let bytes = arrays.get(&Path::from(format!("s/{key}"))).await.unwrap().bytes().await.unwrap();
+        let file = folder.path().join(key);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, bytes).unwrap();
+    }
+    let local = SessionContext::new();
+    let table = ZarrTable::open(folder.path().to_str().unwrap()).await.unwrap();
+    local.register_table("t", Arc::new(table)).unwrap();
+    let memory = table_in(arrays, 1).await;
+    let sql = "SELECT y, x FROM t WHERE v IS NULL";
+    let want = ["[Some(Int(1)), Some(Int(99999))]", "[Some(Int(2)), Some(Int(0))]"];
+    assert_eq!(answer(&local, sql).await.0, want);
+    assert_eq!(answer(&memory, sql).await.0, want);
+}
+
 #[tokio::test]
 async fn both_zeros_are_zero() {
     let arrays = store(&[("v", &[5, 3], &[5, 3], &["y", "x"], 1.0), ("y", &[5], &[5], &["y"], 0.0)]).await;
